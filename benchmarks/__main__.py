@@ -1,0 +1,35 @@
+"""``python -m benchmarks [losses] [costs] [training] [growth] [memory] [start]``: all parts by default."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+
+PARTS = ("losses", "costs", "training", "growth", "memory", "start")
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+def main() -> None:
+    """Run the parts that were asked for, one after another, and rewrite the page of results."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="part", help=" | ".join(PARTS))
+    parts = parser.parse_args().parts or list(PARTS)
+    unknown = sorted(set(parts) - set(PARTS))
+    if unknown:
+        parser.error(f"unknown part: {', '.join(unknown)}; choose from {', '.join(PARTS)}")
+    # Thread pools read these once, when NumPy and Numba are first imported: before any part is.
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    from benchmarks import report
+
+    for part in parts:
+        print(f"== {part}", flush=True)
+        tables, records = importlib.import_module(f"benchmarks.{part}").run()
+        report.save(part, tables, records)
+        report.write_page(PARTS)
+        for one in tables:
+            print(report.show(one), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""How the time of a fit grows with rows, features, classes and C, one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import make_classification
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks import measure, report
+from nashlearn import NashClassifier
+
+__all__ = ["run"]
+
+CAP = 60.0
+BASE = {"n": 10_000, "d": 100, "k": 10, "C": 1.0}
+AXES: dict[str, tuple[float, ...]] = {
+    "n": (2_500, 5_000, 10_000, 20_000, 40_000),
+    "d": (50, 100, 200, 400),
+    "k": (5, 10, 20, 50, 100),
+    "C": (0.01, 0.1, 1.0, 10.0, 100.0),
+}
+
+
+def _fit(n: int, d: int, k: int, C: float) -> Callable[[], Any]:
+    """A fit to a gap of 1e-3; the difficulty of the data does not depend on ``d``."""
+    X, y = make_classification(
+        n, d, n_informative=40, n_redundant=0, n_classes=k, n_clusters_per_class=1, class_sep=1.5,
+        flip_y=0.02, random_state=0,
+    )  # fmt: skip
+    X = StandardScaler().fit_transform(X)
+
+    def fit() -> Any:
+        model = NashClassifier("zero_one", alpha=1.0 / (n * C), tol=1e-3, max_iter=1_000_000, random_state=0)
+        return model.fit(X, y)
+
+    return fit
+
+
+def _exponent(sizes: tuple[float, ...], times: list[float | None]) -> float | None:
+    """Slope of log time against log size, over the runs within the cap."""
+    points = [(np.log(s), np.log(t)) for s, t in zip(sizes, times, strict=True) if t is not None]
+    if len(points) < 2:
+        return None
+    x, y = np.array(points).T
+    return float(np.polyfit(x, y, 1)[0])
+
+
+def _along(axis: str, repeats: int) -> dict[str, Any]:
+    def timed(fit: Callable[[], Any]) -> Callable[[], float | None]:
+        def once() -> float | None:
+            answer = measure.capped(fit, CAP, then=lambda model: None, warm=True)
+            return None if answer is None else answer[0]
+
+        return once
+
+    runs = {f"{size:g}": timed(_fit(**{**BASE, axis: size})) for size in AXES[axis]}  # type: ignore[arg-type]
+    times = list(measure.interleaved(runs, repeats).values())
+    return {"axis": axis, "sizes": AXES[axis], "seconds": times, "exponent": _exponent(AXES[axis], times)}
+
+
+def run(repeats: int = 3) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Tables and records along each axis."""
+    records = [_along(axis, repeats) for axis in AXES]
+    rows = []
+    for r in records:
+        points = zip(r["sizes"], r["seconds"], strict=True)
+        curve = ", ".join(f"{size:g}: {report.seconds(took, CAP)}" for size, took in points)
+        rows.append([r["axis"], curve, "–" if r["exponent"] is None else f"{r['exponent']:.2f}"])
+    base = ", ".join(f"{name} = {value:g}" for name, value in BASE.items())
+    note = f"Dense data, gap 1e-3, one quantity at a time around {base}; time grows as size^exponent."
+    return [report.table("Growth", note, ("along", "time", "exponent"), rows)], records

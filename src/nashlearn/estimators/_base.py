@@ -1,0 +1,226 @@
+"""What all estimators of one label per row share: validation, training, the certificate, the risk bound."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from nashlearn.training import Problem, Trained, train
+from nashlearn.training.design import PerClass
+
+__all__ = ["BaseNash", "PerClassNash"]
+
+
+def _number(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number; got {value!r}.")
+    return float(value)
+
+
+class BaseNash(ClassifierMixin, BaseEstimator):
+    """A game played on linear scores. Subclasses name the game, the design and how they answer."""
+
+    alpha: float
+    class_weight: Any
+    tol: float
+    max_iter: int
+    warm_start: bool
+    random_state: Any
+    verbose: int
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Train to a relative duality gap of ``tol``.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n, d)
+            Read in place where it is C-ordered float32 or float64, or CSR.
+        y : array-like of shape (n,)
+            At least two distinct labels.
+        sample_weight : array-like of shape (n,), optional
+            Not negative. The loss is the weighted mean: a weight counts as repetitions.
+
+        Returns
+        -------
+        self
+
+        Warns
+        -----
+        ConvergenceWarning
+            Where ``dual_gap_`` exceeds ``tol``.
+        """
+        self._check_parameters()
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            accept_large_sparse=True,
+        )
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        if classes.size < 2:
+            raise ValueError(
+                f"y holds one class only, {classes[0]!r}; {type(self).__name__} needs at least two distinct labels."
+            )
+        X, codes, omega = self._weighted(X, y, codes, sample_weight)
+        problem = self._problem(X, codes, omega, classes.size)
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        trained = train(
+            problem,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            random_state=np.random.default_rng(seed),
+            start=self._previous(classes),
+            verbose=self.verbose,
+        )
+        self.classes_ = classes
+        self.n_iter_, self.objective_, self.dual_gap_ = trained.n_iter, trained.objective, trained.dual_gap
+        self._store(trained.w)
+        self._loss_of_training = trained.objective - 0.5 * problem.alpha * float(np.vdot(trained.w, trained.w))
+        self._weight_norm = float(np.linalg.norm(trained.w))
+        self._moment_spread = float(np.sqrt(0.5 * (omega**2 @ problem.squared_diameters())))
+        if self.warm_start:
+            self._trained: Trained = trained
+        return self
+
+    def _weighted(self, X: Any, y: np.ndarray, codes: np.ndarray, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """The examples that count, and their shares of the mean loss."""
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if self.class_weight is not None:
+            weight = weight * compute_sample_weight(self.class_weight, y)
+        counts = weight > 0
+        if not counts.any():
+            raise ValueError("sample_weight must be positive for at least one row; all rows have weight 0.")
+        if not counts.all():
+            X, codes, weight = X[counts], codes[counts], weight[counts]
+        return X, np.ascontiguousarray(codes, dtype=np.int64), weight / weight.sum()
+
+    def _previous(self, classes: np.ndarray) -> Trained | None:
+        if self.warm_start and hasattr(self, "_trained") and np.array_equal(classes, self.classes_):
+            return self._trained
+        return None
+
+    def _check_parameters(self) -> None:
+        for name in ("alpha", "tol"):
+            value = _number(getattr(self, name), name)
+            if not 0 < value < np.inf:
+                raise ValueError(f"{name} must be a positive, finite number; got {value!r}.")
+        if _number(self.max_iter, "max_iter") != int(self.max_iter) or self.max_iter < 1:
+            raise ValueError(f"max_iter must be a positive integer; got {self.max_iter!r}.")
+
+    def _problem(self, X: Any, codes: np.ndarray, omega: np.ndarray, k: int) -> Problem:
+        raise NotImplementedError
+
+    def _store(self, w: np.ndarray) -> None:
+        raise NotImplementedError
+
+    def _linear(self, X: Any, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+        """``X coef' + intercept`` in the precision of ``X``, which is not copied."""
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return safe_sparse_dot(X, coef.T.astype(X.dtype, copy=False)) + intercept.astype(X.dtype, copy=False)
+
+    def _codes(self, y: Any) -> np.ndarray:
+        """Positions of labels in ``classes_``."""
+        y = np.asarray(y)
+        position = np.searchsorted(self.classes_, y).clip(max=self.classes_.size - 1)
+        wrong = self.classes_[position] != y
+        if np.any(wrong):
+            raise ValueError(f"y holds the label {y[wrong][0]!r}, which was not seen in fit; known: {self.classes_}.")
+        return position
+
+    def worst_case_risk(self, radius: float = 0.0) -> float:
+        """Bound on the expected task loss of the randomised prediction ``p`` over a set of distributions.
+
+        For every distribution of labels, given the training inputs, whose moments ``E[Phi(x)' y]`` lie within
+        ``radius`` (Euclidean) of those of the training data,
+
+            E loss(p, y) <= mean surrogate loss + radius |w|.
+
+        With ``radius=moment_radius(confidence)`` the distribution that the labels were drawn from is among them
+        with that confidence: the bound is then a guarantee for new labels at the training inputs. It holds for
+        draws from ``predict_proba``, not for the most probable label, and in the mean over the training inputs.
+
+        Parameters
+        ----------
+        radius : float
+            Not negative; 0 for distributions with the moments of the training data.
+        """
+        check_is_fitted(self)
+        if not 0 <= _number(radius, "radius") < np.inf:
+            raise ValueError(f"radius must be a finite number, not negative; got {radius!r}.")
+        return self._loss_of_training + float(radius) * self._weight_norm
+
+    def moment_radius(self, confidence: float = 0.95) -> float:
+        """Radius within which the training moments lie of their expectation, given the inputs, with ``confidence``.
+
+        The moments are a mean of independent vectors, the ``i``-th within a set of diameter ``D_i``, so by
+        McDiarmid's inequality, with ``s^2 = sum_i omega_i^2 D_i^2 / 2``, the radius is
+
+            s (1 + sqrt(log(1 / (1 - confidence)))).
+
+        Parameters
+        ----------
+        confidence : float
+            Between 0 and 1, both excluded.
+        """
+        check_is_fitted(self)
+        if not 0 < _number(confidence, "confidence") < 1:
+            raise ValueError(f"confidence must lie between 0 and 1; got {confidence!r}.")
+        return self._moment_spread * (1.0 + float(np.sqrt(-np.log1p(-confidence))))
+
+
+class PerClassNash(BaseNash):
+    """A game on scores with one weight vector per class; weights as LogisticRegression keeps them."""
+
+    fit_intercept: bool
+
+    def _make_game(self, k: int) -> Any:
+        raise NotImplementedError
+
+    def _problem(self, X: Any, codes: np.ndarray, omega: np.ndarray, k: int) -> Problem:
+        self._game = self._make_game(k)
+        return Problem(
+            X, codes, omega, float(self.alpha), self._game, PerClass(k, X.shape[1], float(self.fit_intercept))
+        )
+
+    def _store(self, w: np.ndarray) -> None:
+        if w.shape[0] == 2:  # the two rows are opposite: keep their difference
+            w = (w[1] - w[0])[None, :]
+        self.coef_ = np.ascontiguousarray(w[:, :-1])
+        self.intercept_ = w[:, -1].copy()
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores (n, k), or (n,) of the second class over the first where there are two."""
+        check_is_fitted(self)
+        scores = self._linear(X, self.coef_, self.intercept_)
+        return scores.ravel() if scores.shape[1] == 1 else scores
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """Scores (n, k), always one per class."""
+        scores = self.decision_function(X)
+        return np.column_stack([-0.5 * scores, 0.5 * scores]) if scores.ndim == 1 else scores
+
+    def task_loss(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Mean cost of the answers of this estimator on labelled data, in the units of its loss."""
+        options = self._answers(X)
+        return float(np.average(self._game.costs[options, self._codes(y)], weights=sample_weight))
+
+    def _answers(self, X: Any) -> np.ndarray:
+        """The option chosen for each row."""
+        raise NotImplementedError

@@ -1,0 +1,149 @@
+"""Classification for any loss between options and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from nashlearn import games
+from nashlearn.estimators._base import PerClassNash
+
+__all__ = ["NashClassifier"]
+
+_NAMED: dict[str, Callable[[int], Any]] = {
+    "zero_one": games.zero_one,
+    "absolute": games.absolute,
+    "squared": games.squared,
+}
+_DECISIONS = ("scores", "equilibrium")
+
+
+class NashClassifier(PerClassNash):
+    """Linear classifier trained on the loss that it is judged by.
+
+    Minimises ``alpha/2 |W|^2 + mean(F(W x) - (W x)_y)``, where ``F`` is the value of the game between a predictor
+    and an adversary with payoff ``L`` [fathony2016]_, [fathony2019]_: a convex loss, Fisher consistent for ``L``.
+    The intercept is one more, constant feature, and regularised.
+
+    Parameters
+    ----------
+    loss : {"zero_one", "absolute", "squared"}, cost matrix, or callable, default="zero_one"
+        A cost matrix has a row per option and a column per class, in the order of ``classes_``: entry (i, j) is
+        what answering ``i`` costs when the label is ``j``; finite and not negative. ``"absolute"`` and ``"squared"``
+        measure the distance between the ranks of classes. A callable maps the number of classes to a game of
+        :mod:`nashlearn.games`, say ``lambda k: games.absolute(k, values=[0, 1, 5])``.
+    alpha : float, default=1e-3
+        Regularisation against the mean loss, positive: ``C = 1 / (n alpha)``.
+    decision : {"scores", "equilibrium"}, default="scores"
+        Answer with the largest score, or with the largest entry of the equilibrium strategy ``p``. Where options
+        are not labels (a cost matrix that is not square) the answer is always the latter: the index of an option.
+    fit_intercept : bool, default=True
+        Whether to add the constant feature.
+    class_weight : dict or "balanced", optional
+        Weights of the examples of each class.
+    tol : float, default=1e-3
+        Relative duality gap at which training ends. Small problems are solved far beyond it.
+    max_iter : int, default=1000
+        Sweeps and Newton steps allowed, together.
+    warm_start : bool, default=False
+        Start from the last solution where classes and number of rows are the same. Keeps the dual, (n, k).
+    random_state : int, RandomState or None
+        Seed of the order in which examples are visited.
+    verbose : int, default=0
+        Print each certificate where positive.
+
+    Attributes
+    ----------
+    classes_ : ndarray (k,)
+        Labels, sorted.
+    coef_, intercept_ : ndarray (k, d) and (k,), or (1, d) and (1,) for two classes
+        Weights, shaped as those of LogisticRegression.
+    objective_ : float
+        Value of the objective at these weights.
+    dual_gap_ : float
+        Its certificate: the relative distance to the optimum is at most this.
+    n_iter_ : int
+        Sweeps and Newton steps taken.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from nashlearn import NashClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = NashClassifier("zero_one", alpha=1e-3).fit(X, y)
+    >>> model.dual_gap_ <= model.tol
+    True
+    """
+
+    def __init__(
+        self,
+        loss: Any = "zero_one",
+        *,
+        alpha: float = 1e-3,
+        decision: str = "scores",
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        self.loss = loss
+        self.alpha = alpha
+        self.decision = decision
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.decision not in _DECISIONS:
+            raise ValueError(f"decision must be one of {_DECISIONS}; got {self.decision!r}.")
+
+    def _make_game(self, k: int) -> Any:
+        if isinstance(self.loss, str):
+            if self.loss not in _NAMED:
+                raise ValueError(
+                    f"loss must be one of {tuple(_NAMED)}, a cost matrix or a callable; got {self.loss!r}."
+                    + (" For abstention use NashAbstainer." if self.loss == "abstain" else "")
+                )
+            return _NAMED[self.loss](k)
+        game = self.loss(k) if callable(self.loss) else games.cost(self.loss)
+        if game.n_labels != k:
+            raise ValueError(f"loss has {game.n_labels} columns, but y has {k} classes; it needs one for each.")
+        return game
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The predictor's equilibrium strategy ``p`` (n, options): minimax optimal and sparse, not calibrated.
+
+        Its entries are the probabilities with which to answer so that no adversary gains, see
+        :meth:`worst_case_risk`; they do not estimate the probabilities of the labels.
+        """
+        scores = self._scores(X)
+        return self._game.solve(scores).p
+
+    def _answers(self, X: Any) -> np.ndarray:
+        scores = self._scores(X)
+        if self.decision == "equilibrium" or self._game.n_options != self._game.n_labels:
+            return self._game.solve(scores).p.argmax(axis=1)
+        return scores.argmax(axis=1)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels, or indices of options where the cost matrix is not square."""
+        options = self._answers(X)
+        return self.classes_[options] if self._game.n_options == self._game.n_labels else options
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy. Where options are not labels there is none: use :meth:`task_loss`."""
+        check_is_fitted(self)
+        if self._game.n_options != self._game.n_labels:
+            raise ValueError("score needs answers that are labels; this cost matrix is not square: use task_loss.")
+        return super().score(X, y, sample_weight)

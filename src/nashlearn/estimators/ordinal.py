@@ -1,0 +1,133 @@
+"""Ordinal classification by one direction and thresholds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from nashlearn import games
+from nashlearn.estimators._base import BaseNash
+from nashlearn.games.thresholds import ThresholdGame
+from nashlearn.training import Problem
+from nashlearn.training.design import Shared
+
+__all__ = ["NashOrdinalClassifier"]
+
+
+class NashOrdinalClassifier(BaseNash):
+    """Ordered labels from one direction ``w`` and ``k - 1`` thresholds, trained on the mean absolute error.
+
+    The loss is AL^ord-th ([fathony2019]_, eq. 2.34): the game of the absolute loss with scores
+    ``f_j = sum_{l < j} (w x - eta_l)``. Fewer weights than :class:`NashClassifier` with ``loss="absolute"``
+    (AL^ord-mc), which fits better where data are few or the classes lie along one direction. The thresholds are
+    regularised as intercepts are.
+
+    Parameters
+    ----------
+    loss : {"absolute"}, default="absolute"
+        The loss between ranks. Others are for :class:`NashClassifier`: only this one separates by thresholds.
+    alpha, class_weight, tol, max_iter, warm_start, random_state, verbose
+        As for :class:`NashClassifier`.
+    decision : {"scores", "equilibrium"}, default="scores"
+        Answer with the label whose thresholds enclose ``w x``, or with the largest entry of ``p``.
+
+    Attributes
+    ----------
+    classes_ : ndarray (k,)
+        Labels, sorted: their order is the order of the grades.
+    coef_ : ndarray (1, d)
+        The direction.
+    thresholds_ : ndarray (k - 1,)
+        Where one grade ends and the next begins; ``intercept_`` is their negative.
+    objective_, dual_gap_, n_iter_
+        As for :class:`NashClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nashlearn import NashOrdinalClassifier
+    >>> X = np.linspace(0, 1, 60)[:, None]
+    >>> y = np.digitize(X[:, 0], [0.3, 0.6])
+    >>> NashOrdinalClassifier(alpha=1e-5).fit(X, y).predict([[0.1], [0.5], [0.9]])
+    array([0, 1, 2])
+    """
+
+    def __init__(
+        self,
+        loss: str = "absolute",
+        *,
+        alpha: float = 1e-3,
+        decision: str = "scores",
+        class_weight: Any = None,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        self.loss = loss
+        self.alpha = alpha
+        self.decision = decision
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # labels without an order do not lie along one direction
+        return tags
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.loss != "absolute":
+            raise ValueError(
+                f"loss must be 'absolute'; got {self.loss!r}. Other losses between grades: NashClassifier(loss)."
+            )
+        if self.decision not in ("scores", "equilibrium"):
+            raise ValueError(f"decision must be 'scores' or 'equilibrium'; got {self.decision!r}.")
+
+    def _problem(self, X: Any, codes: np.ndarray, omega: np.ndarray, k: int) -> Problem:
+        self._game = games.absolute(k)
+        return Problem(X, codes, omega, float(self.alpha), ThresholdGame(k - 1), Shared(k - 1, X.shape[1]))
+
+    def _store(self, w: np.ndarray) -> None:
+        d = self.n_features_in_
+        self.coef_ = w[None, :d].copy()
+        self.intercept_ = w[d:].copy()
+        self.thresholds_ = -self.intercept_
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """Scores (n, k): prefix sums of ``w x - eta_l``, 0 for the lowest grade."""
+        check_is_fitted(self)
+        above = self._linear(X, self.coef_, np.zeros(1)) + self.intercept_
+        scores = np.zeros((above.shape[0], self.classes_.size))
+        np.cumsum(above, axis=1, out=scores[:, 1:])
+        return scores
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores (n, k), or (n,) of the higher grade over the lower where there are two."""
+        scores = self._scores(X)
+        return scores[:, 1] if scores.shape[1] == 2 else scores
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The predictor's equilibrium strategy ``p`` (n, k): on one grade or two neighbours; not calibrated."""
+        scores = self._scores(X)
+        return self._game.solve(scores).p
+
+    def _answers(self, X: Any) -> np.ndarray:
+        scores = self._scores(X)
+        return (self._game.solve(scores).p if self.decision == "equilibrium" else scores).argmax(axis=1)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Grades."""
+        grades = self._answers(X)
+        return self.classes_[grades]
+
+    def task_loss(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Mean absolute difference of ranks on labelled data."""
+        return float(np.average(np.abs(self._answers(X) - self._codes(y)), weights=sample_weight))

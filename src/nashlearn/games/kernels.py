@@ -1,0 +1,108 @@
+"""What a loss over the simplex must offer to compiled code, one row at a time.
+
+Each loss is a NamedTuple of arrays. Numba dispatches on its class when it compiles, so one batch solver
+and one trainer serve every loss: a new one registers its own versions of the functions below with
+``numba.extending.overload`` and returns ``None`` for classes that are not its own.
+Rows may be float32 or float64; sums are taken in float64.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numba.extending import overload
+
+__all__ = ["best_reply", "contenders", "equilibria", "equilibrium", "prox", "risk", "solve_rows", "tangent"]
+
+
+def equilibrium(loss, scores, q, p):  # pragma: no cover - compiled
+    """Write the equilibrium of one row into ``q`` and ``p`` and return its value."""
+    raise NotImplementedError
+
+
+def equilibria(loss, scores, value, q, p):  # pragma: no cover - compiled
+    """Write the equilibria of all rows. A loss whose rows help each other registers its own version."""
+    raise NotImplementedError
+
+
+def best_reply(loss, scores, p):  # pragma: no cover - compiled
+    """Return ``max_j scores_j + (L' p)_j``: what the best adversary gets against ``p``."""
+    raise NotImplementedError
+
+
+def risk(loss, q):  # pragma: no cover - compiled
+    """Return ``min_i (L q)_i``: the Bayes risk of the label distribution ``q``."""
+    raise NotImplementedError
+
+
+def prox(loss, m, g, a, q, p):  # pragma: no cover - compiled
+    """Write ``argmax_q <g, q> - a/2 |q|^2 + min_p <p, L q>`` into ``q``, and its ``p``.
+
+    ``m`` is the number of labels; the arrays may be longer. A loss that registers ``contenders`` takes any subset.
+
+    On entry ``q`` is any point of the simplex: a good one saves work, none changes the answer.
+    """
+    raise NotImplementedError
+
+
+def contenders(loss, g, a, q, near):  # pragma: no cover - compiled
+    """Mark in ``near`` the labels that may soon enter the proximal step ``q`` of ``g``, its support included.
+
+    All labels, unless a loss can take its steps on a subset of them and registers its own version.
+    """
+    raise NotImplementedError
+
+
+def tangent(loss, a, q, p, jacobian):  # pragma: no cover - compiled
+    """Write an element of the generalised Jacobian of ``prox`` in ``g`` into ``jacobian`` (k, k).
+
+    Return the number of nonzero rows, 0 where the strategy is locally constant.
+    """
+    raise NotImplementedError
+
+
+@overload(equilibria)
+def _row_by_row(loss, scores, value, q, p):
+    if hasattr(loss.instance_class, "warm_rows"):
+        return None
+
+    def solve(loss, scores, value, q, p):
+        for i in range(scores.shape[0]):
+            value[i] = equilibrium(loss, scores[i], q[i], p[i])
+
+    return solve
+
+
+@overload(contenders)
+def _everyone(loss, g, a, q, near):
+    if hasattr(loss.instance_class, "own_contenders"):
+        return None
+
+    def mark(loss, g, a, q, near):
+        near[:] = True
+
+    return mark
+
+
+@njit(cache=True, nogil=True)
+def solve_rows(loss, scores, value, q, p, gap):
+    """Equilibria of all rows of ``scores``, written into the last four arguments.
+
+    The gap is taken relative to the largest score: it keeps its precision for scores of any size.
+    """
+    equilibria(loss, scores, value, q, p)
+    k = scores.shape[1]
+    relative = np.empty(k)
+    for i in range(scores.shape[0]):
+        top = -np.inf
+        for j in range(k):
+            top = max(top, np.float64(scores[i, j]))
+        for j in range(k):
+            relative[j] = np.float64(scores[i, j]) - top
+        lower = risk(loss, q[i])
+        for j in range(k):
+            if q[i, j] > 0.0:  # 0 * -inf must count as 0
+                lower += relative[j] * q[i, j]
+        gap[i] = max(best_reply(loss, relative, p[i]) - lower, 0.0)
+        if np.isnan(value[i]):
+            gap[i] = np.nan

@@ -1,0 +1,121 @@
+"""The training problem and its certificate: both players' values of the whole data set.
+
+    P(w) = alpha/2 |w|^2 + sum_i omega_i (F(scores_i) - <scores_i, y_i>)      omega_i >= 0, sum omega = 1
+    D(q) = sum_i omega_i risk(q_i) - alpha/2 |w(q)|^2,     w(q) = -(1/alpha) sum_i omega_i Phi(x_i)'(q_i - y_i)
+
+For any weights ``w`` and any label distributions ``q``, ``P(w) >= D(q)``, equal at the optimum only.
+Data are read in blocks, so that nothing of the size of ``X`` is ever made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from nashlearn.games.kernels import prox, risk, solve_rows
+from nashlearn.training.rows import squared_norms
+
+__all__ = ["Problem"]
+
+_BLOCK = 1 << 20  # bytes of scores in a block: stays in the second-level cache
+
+
+@njit(cache=True, nogil=True)
+def _risk_rows(loss, Q, omega):
+    total = 0.0
+    for i in range(Q.shape[0]):
+        total += omega[i] * risk(loss, Q[i])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _smooth_rows(loss, scores, Y, omega, mu, centre, Q, tight):
+    """Proximal steps of all rows from ``centre`` into ``Q``; the smoothed losses, summed."""
+    k = scores.shape[1]
+    g, p = np.empty(k), np.empty(tight.shape[1])
+    total = 0.0
+    for i in range(scores.shape[0]):
+        for c in range(k):
+            g[c] = scores[i, c] + mu * centre[i, c]
+        prox(loss, k, g, mu, Q[i], p)
+        value = risk(loss, Q[i])
+        for c in range(k):
+            value += scores[i, c] * (Q[i, c] - Y[i, c]) - 0.5 * mu * (Q[i, c] - centre[i, c]) ** 2
+        for o in range(p.size):
+            tight[i, o] = p[o] > 0.0
+        total += omega[i] * value
+    return total
+
+
+class Problem:
+    """Data, a game, a design, the examples' shares ``omega`` of the mean loss, and ``alpha``."""
+
+    def __init__(self, X: Any, y: np.ndarray, omega: np.ndarray, alpha: float, game: Any, design: Any):
+        self.X, self.y, self.omega, self.alpha = X, y, omega, alpha
+        self.game, self.loss = game, game.params
+        self.design = design
+        self.n, self.d = X.shape
+        self.k, self.n_options = game.n_labels, game.n_options
+
+    def blocks(self) -> Iterator[tuple[slice, Any]]:
+        """Slices of the rows with their data in float64."""
+        step = max(64, _BLOCK // (8 * self.k))
+        for start in range(0, self.n, step):
+            part = slice(start, min(start + step, self.n))
+            block = self.X[part]
+            yield part, block if block.dtype == np.float64 else block.astype(np.float64)
+
+    def truth(self, part: slice = slice(None)) -> np.ndarray:
+        """The labels of some rows as vertices."""
+        return self.game.labels.vertex(self.y[part])
+
+    def moments(self, Q: np.ndarray) -> np.ndarray:
+        """``sum_i omega_i Phi(x_i)'(q_i - y_i)``."""
+        G = np.zeros(self.design.shape)
+        for part, block in self.blocks():
+            self.design.add_moments(block, self.omega[part, None] * (Q[part] - self.truth(part)), G)
+        return G
+
+    def squared_diameters(self) -> np.ndarray:
+        """``max |Phi(x_i)'(y - y')|^2`` over two labels, for each example."""
+        return self.design.squared_diameters(squared_norms(self.X))
+
+    def mean_loss(self, w: np.ndarray) -> float:
+        """The weighted mean of the surrogate loss, without the regulariser."""
+        return sum(
+            self._losses(self.design.scores(block, w), self.truth(part)) @ self.omega[part]
+            for part, block in self.blocks()
+        )
+
+    def _losses(self, scores: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """``F(scores_i) - <scores_i, y_i>`` of a block, by the same compiled code that ``Game.solve`` runs."""
+        value, gap = np.empty(scores.shape[0]), np.empty(scores.shape[0])
+        solve_rows(self.loss, scores, value, np.empty_like(scores), np.empty((value.size, self.n_options)), gap)
+        return value - np.einsum("ij,ij->i", scores, Y)
+
+    def primal(self, w: np.ndarray) -> float:
+        """``P(w)``."""
+        return float(0.5 * self.alpha * np.vdot(w, w) + self.mean_loss(w))
+
+    def dual(self, Q: np.ndarray, w: np.ndarray) -> float:
+        """``D(Q)``, where ``w`` is ``w(Q)``."""
+        return float(_risk_rows(self.loss, Q, self.omega) - 0.5 * self.alpha * np.vdot(w, w))
+
+    def smoothed(
+        self, w: np.ndarray, mu: float, centre: np.ndarray, Q: np.ndarray, tight: np.ndarray
+    ) -> tuple[float, float, np.ndarray]:
+        """The smoothed objective and ``P`` at ``w``, and the moments of the new ``Q``.
+
+        Writes each row's proximal step from ``centre`` into ``Q`` and the predictor's support into ``tight``.
+        """
+        G = np.zeros(self.design.shape)
+        smooth = primal = 0.5 * self.alpha * float(np.vdot(w, w))
+        for part, block in self.blocks():
+            scores, Y, omega = self.design.scores(block, w), self.truth(part), self.omega[part]
+            smooth += _smooth_rows(self.loss, scores, Y, omega, mu, centre[part], Q[part], tight[part])
+            primal += float(self._losses(scores, Y) @ omega)
+            self.design.add_moments(block, omega[:, None] * (Q[part] - Y), G)
+        return smooth, primal, G

@@ -1,0 +1,134 @@
+"""Proximal steps are certified by their own predictor; their tangents agree with finite differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from game_instances import INSTANCES
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numba import njit
+
+from nashlearn import games
+from nashlearn.games import kernels
+
+SIMPLEX = [c for c in INSTANCES if c.is_simplex]
+every = pytest.mark.parametrize("case", SIMPLEX, ids=lambda case: case.id)
+number = st.one_of(st.sampled_from([0.0, 0.5, 1.0, -1.0]), st.floats(-10, 10, allow_subnormal=False))
+
+
+@njit
+def prox(loss, g, a, q, p):
+    kernels.prox(loss, g.size, g, a, q, p)
+
+
+@njit
+def tangent(loss, a, q, p, jacobian):
+    return kernels.tangent(loss, a, q, p, jacobian)
+
+
+def project(z):
+    """Euclidean projection onto the simplex, by sorting."""
+    u = np.sort(z)[::-1]
+    excess = (np.cumsum(u) - 1.0) / np.arange(1, z.size + 1)
+    return np.maximum(z - excess[np.nonzero(u > excess)[0][-1]], 0.0)
+
+
+def primal(L, g, a, q):
+    return g @ q - a / 2 * q @ q + (L @ q).min()
+
+
+def dual(L, g, a, p):
+    """``max_q <g + L'p, q> - a/2 |q|^2``: an upper bound of every primal value, whatever ``p``."""
+    h = g + L.T @ p
+    q = project((h - h.max()) / a)
+    return h.max() + (h - h.max()) @ q - a / 2 * q @ q
+
+
+def relative_gap(L, g, a, q, p):
+    return (dual(L, g, a, p) - primal(L, g, a, q)) / (1.0 + np.abs(g).max() + a + np.abs(L).max())
+
+
+@st.composite
+def starts(draw, k):
+    raw = draw(hnp.arrays(np.int64, k, elements=st.integers(0, 3))).astype(float)
+    raw[draw(st.integers(0, k - 1))] += 1.0
+    return raw / raw.sum()
+
+
+@every
+@given(data=st.data(), a=st.sampled_from([1e-10, 1e-4, 1e-2, 0.3, 1.0, 7.0, 1e2, 1e4, 1e10]))
+def test_prox_is_certified(case, data, a):
+    k = case.dim
+    g = data.draw(hnp.arrays(np.float64, k, elements=number))
+    q, p = data.draw(starts(k)), np.empty(len(case.options))
+    prox(case.game.params, g, a, q, p)
+    assert q.min() >= 0 and abs(q.sum() - 1) <= 1e-9
+    assert p.min() >= 0 and abs(p.sum() - 1) <= 1e-9
+    assert -1e-12 <= relative_gap(case.L, g, a, q, p) <= 1e-10
+
+
+@pytest.mark.parametrize("k", [20, 50])
+@pytest.mark.parametrize("a", [1e-3, 1.0, 1e3])
+def test_prox_where_many_rows_tie(k, a):
+    rng = np.random.default_rng(k)
+    twins = np.repeat(rng.integers(0, 2, (k, k)), 2, axis=0)
+    named = (games.absolute(k), games.squared(k), games.abstain(k, 0.5))
+    for game in (*named, games.cost(twins), games.cost(1.0 - np.eye(k))):
+        g = rng.integers(-1, 2, k) * 0.5
+        q, p = np.full(k, 1.0 / k), np.empty(game.n_options)
+        prox(game.params, g, a, q, p)
+        assert -1e-12 <= relative_gap(game.costs, g, a, q, p) <= 1e-10
+
+
+@pytest.mark.parametrize("exponent", [1, 2])
+def test_prox_where_rows_are_nearly_alike(exponent):
+    rng = np.random.default_rng(exponent)
+    for _ in range(300):
+        t = rng.normal(size=rng.integers(3, 10))
+        t = np.unique(np.r_[t, rng.choice(t, 2) + 10.0 ** -rng.integers(2, 9)])
+        L, a = np.abs(t[:, None] - t) ** exponent, 10.0 ** rng.integers(-8, 8)
+        g, q, p = rng.normal(size=t.size), rng.dirichlet(np.ones(t.size)), np.empty(t.size)
+        prox(games.cost(L).params, g, a, q, p)
+        assert -1e-12 <= relative_gap(L, g, a, q, p) <= 1e-10
+
+
+def test_both_ways_to_the_zero_one_step_agree():
+    rng = np.random.default_rng(3)
+    k = 7
+    for a in (0.1, 1.0, 10.0):
+        g = rng.normal(size=k)
+        steps = []
+        for game in (games.zero_one(k), games.zero_one(k, weights=np.ones(k)), games.cost(1.0 - np.eye(k))):
+            q, p = np.full(k, 1.0 / k), np.empty(k)
+            prox(game.params, g, a, q, p)
+            steps.append(q)
+        assert np.abs(np.array(steps) - steps[0]).max() <= 1e-12  # strictly concave: the step is unique
+
+
+@every
+@settings(max_examples=15)
+@given(seed=st.integers(0, 2**32 - 1), a=st.sampled_from([0.2, 1.0, 5.0]))
+def test_tangent_is_the_derivative(case, seed, a):
+    k, h = case.dim, 1e-6
+    rng = np.random.default_rng(seed)
+    g, p = rng.normal(size=k), np.empty(len(case.options))
+
+    def step(g):
+        q = np.full(k, 1.0 / k)
+        prox(case.game.params, g, a, q, p)
+        return q
+
+    right = np.array([step(g + h * e) for e in np.eye(k)]).T
+    left = np.array([step(g - h * e) for e in np.eye(k)]).T
+    q = step(g)
+    jacobian = np.zeros((k, k))
+    nonzero = tangent(case.game.params, a, q, p, jacobian)
+    if nonzero == 0:
+        jacobian[:] = 0.0
+    else:
+        assert nonzero == (np.abs(jacobian).sum(axis=1) > 0).sum() or nonzero == (q > 0).sum()
+    smooth = np.abs((right - q[:, None]) - (q[:, None] - left)).max() <= 1e-10 / a  # no kink within h
+    if smooth:
+        assert np.abs((right - left) / (2 * h) - jacobian).max() <= 1e-6 / a
