@@ -11,12 +11,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted, validate_data
 
-from nashlearn.training import Problem, Trained, train
+from nashlearn.training import Problem, Trained, linear, train
 from nashlearn.training.design import PerClass
+from nashlearn.training.gram import Gram, Kernel
+from nashlearn.training.kernel import KernelProblem, SpanPerClass, climb
 
 __all__ = ["BaseNash", "PerClassNash"]
+
+_BLOCK = 1 << 26  # bytes of kernel values in a block of predictions
 
 
 def _number(value: Any, name: str) -> float:
@@ -29,6 +33,11 @@ class BaseNash(ClassifierMixin, BaseEstimator):
     """A game played on linear scores. Subclasses name the game, the design and how they answer."""
 
     alpha: float
+    kernel: Any
+    gamma: Any
+    degree: float
+    coef0: float
+    cache_size: float
     class_weight: Any
     tol: float
     max_iter: int
@@ -39,6 +48,7 @@ class BaseNash(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self._pairwise()
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -72,44 +82,73 @@ class BaseNash(ClassifierMixin, BaseEstimator):
             order="C",
             accept_large_sparse=True,
         )
+        if self._pairwise() and X.shape[0] != X.shape[1]:
+            raise ValueError(f"kernel='precomputed' needs a square Gram matrix as X; got shape {X.shape}.")
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         if classes.size < 2:
             raise ValueError(
                 f"y holds one class only, {classes[0]!r}; {type(self).__name__} needs at least two distinct labels."
             )
-        X, codes, omega = self._weighted(X, y, codes, sample_weight)
-        problem = self._problem(X, codes, omega, classes.size)
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        X, codes, omega, kept = self._weighted(X, y, codes, sample_weight)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        game, design, span, bias = self._game_and_scores(classes.size, X.shape[1])
+        problem: Any
+        if self.kernel is None:
+            problem = Problem(X, codes, omega, float(self.alpha), game, design)
+        else:
+            kernel = Kernel(self.kernel, self.gamma, self.degree, self.coef0, X)
+            gram = Gram(kernel, X, bias, self.cache_size)
+            gram.refuse_indefinite(rng)
+            problem = KernelProblem(gram, codes, omega, float(self.alpha), game, span)
         trained = train(
             problem,
+            method=linear if self.kernel is None else climb,
             tol=self.tol,
             max_iter=self.max_iter,
-            random_state=np.random.default_rng(seed),
+            random_state=rng,
             start=self._previous(classes),
             verbose=self.verbose,
         )
         self.classes_ = classes
         self.n_iter_, self.objective_, self.dual_gap_ = trained.n_iter, trained.objective, trained.dual_gap
-        self._store(trained.w)
-        self._loss_of_training = trained.objective - 0.5 * problem.alpha * float(np.vdot(trained.w, trained.w))
-        self._weight_norm = float(np.linalg.norm(trained.w))
+        if self.kernel is None:
+            self._store(trained.w)
+        else:
+            self._kernel = kernel
+            self._keep_support(X, trained.w, kept, bias)
+        self._weight_norm = trained.norm
+        self._loss_of_training = trained.objective - 0.5 * float(self.alpha) * trained.norm**2
         self._moment_spread = float(np.sqrt(0.5 * (omega**2 @ problem.squared_diameters())))
         if self.warm_start:
             self._trained: Trained = trained
         return self
 
-    def _weighted(self, X: Any, y: np.ndarray, codes: np.ndarray, sample_weight: Any) -> tuple[Any, Any, Any]:
-        """The examples that count, and their shares of the mean loss."""
+    def _keep_support(self, X: Any, C: np.ndarray, kept: np.ndarray, bias: float) -> None:
+        """Keep the examples whose coefficients are not zero, and those."""
+        own = np.flatnonzero(C.any(axis=1))
+        self.support_ = kept[own]
+        self.support_vectors_ = X[own][:, :0] if self._kernel.precomputed else X[own]
+        self._store_span(C[own], bias)
+
+    def _weighted(self, X: Any, y: np.ndarray, codes: np.ndarray, sample_weight: Any) -> tuple[Any, Any, Any, Any]:
+        """The examples that count, their labels, their shares of the mean loss, and which they are."""
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if self.class_weight is not None:
             weight = weight * compute_sample_weight(self.class_weight, y)
         counts = weight > 0
         if not counts.any():
             raise ValueError("sample_weight must be positive for at least one row; all rows have weight 0.")
+        kept = np.flatnonzero(counts)
         if not counts.all():
-            X, codes, weight = X[counts], codes[counts], weight[counts]
-        return X, np.ascontiguousarray(codes, dtype=np.int64), weight / weight.sum()
+            X, codes, weight = X[kept], codes[kept], weight[kept]
+            if self._pairwise():
+                X = X[:, kept]
+        return X, np.ascontiguousarray(codes, dtype=np.int64), weight / weight.sum(), kept
+
+    def _pairwise(self) -> bool:
+        """Whether ``X`` holds kernel values instead of features."""
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
     def _previous(self, classes: np.ndarray) -> Trained | None:
         if self.warm_start and hasattr(self, "_trained") and np.array_equal(classes, self.classes_):
@@ -117,27 +156,42 @@ class BaseNash(ClassifierMixin, BaseEstimator):
         return None
 
     def _check_parameters(self) -> None:
-        for name in ("alpha", "tol"):
+        for name in ("alpha", "tol", "cache_size"):
             value = _number(getattr(self, name), name)
             if not 0 < value < np.inf:
                 raise ValueError(f"{name} must be a positive, finite number; got {value!r}.")
-        if _number(self.max_iter, "max_iter") != int(self.max_iter) or self.max_iter < 1:
+        if not _number(self.max_iter, "max_iter").is_integer() or self.max_iter < 1:
             raise ValueError(f"max_iter must be a positive integer; got {self.max_iter!r}.")
 
-    def _problem(self, X: Any, codes: np.ndarray, omega: np.ndarray, k: int) -> Problem:
+    def _game_and_scores(self, k: int, d: int) -> tuple[Any, Any, Any, float]:
+        """The game to train on, the linear design, its kernel counterpart, and the constant feature."""
         raise NotImplementedError
 
     def _store(self, w: np.ndarray) -> None:
         raise NotImplementedError
 
-    def _linear(self, X: Any, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
-        """``X coef' + intercept`` in the precision of ``X``, which is not copied."""
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return safe_sparse_dot(X, coef.T.astype(X.dtype, copy=False)) + intercept.astype(X.dtype, copy=False)
+    def _store_span(self, C: np.ndarray, bias: float) -> None:
+        raise NotImplementedError
 
-    def _codes(self, y: Any) -> np.ndarray:
-        """Positions of labels in ``classes_``."""
+    def _functions(self, X: Any) -> np.ndarray:
+        """What the weights say of each row, without intercepts: ``X coef'``, or the same in the span of the kernel."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        if self.kernel is None:
+            return safe_sparse_dot(X, self.coef_.T.astype(X.dtype, copy=False))
+        if self._kernel.precomputed:
+            return safe_sparse_dot(X[:, self.support_], self.dual_coef_.T)
+        values = np.empty((X.shape[0], self.dual_coef_.shape[0]))
+        step = max(1, _BLOCK // (8 * max(self.support_.size, 1)))
+        for start in range(0, X.shape[0], step):
+            part = slice(start, start + step)
+            values[part] = self._kernel(X[part], self.support_vectors_) @ self.dual_coef_.T
+        return values
+
+    def _codes(self, y: Any, answers: np.ndarray) -> np.ndarray:
+        """Positions in ``classes_`` of the labels, one for each answer."""
         y = np.asarray(y)
+        check_consistent_length(answers, y)
         position = np.searchsorted(self.classes_, y).clip(max=self.classes_.size - 1)
         wrong = self.classes_[position] != y
         if np.any(wrong):
@@ -193,11 +247,10 @@ class PerClassNash(BaseNash):
     def _make_game(self, k: int) -> Any:
         raise NotImplementedError
 
-    def _problem(self, X: Any, codes: np.ndarray, omega: np.ndarray, k: int) -> Problem:
+    def _game_and_scores(self, k: int, d: int) -> tuple[Any, Any, Any, float]:
         self._game = self._make_game(k)
-        return Problem(
-            X, codes, omega, float(self.alpha), self._game, PerClass(k, X.shape[1], float(self.fit_intercept))
-        )
+        bias = float(self.fit_intercept)
+        return self._game, PerClass(k, d, bias), SpanPerClass(k), bias
 
     def _store(self, w: np.ndarray) -> None:
         if w.shape[0] == 2:  # the two rows are opposite: keep their difference
@@ -205,10 +258,17 @@ class PerClassNash(BaseNash):
         self.coef_ = np.ascontiguousarray(w[:, :-1])
         self.intercept_ = w[:, -1].copy()
 
+    def _store_span(self, C: np.ndarray, bias: float) -> None:
+        C = C.T
+        if C.shape[0] == 2:
+            C = (C[1] - C[0])[None, :]
+        self.dual_coef_ = np.ascontiguousarray(C)
+        self.intercept_ = bias * C.sum(axis=1)
+
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores (n, k), or (n,) of the second class over the first where there are two."""
-        check_is_fitted(self)
-        scores = self._linear(X, self.coef_, self.intercept_)
+        functions = self._functions(X)
+        scores = functions + self.intercept_.astype(functions.dtype, copy=False)
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def _scores(self, X: Any) -> np.ndarray:
@@ -219,7 +279,7 @@ class PerClassNash(BaseNash):
     def task_loss(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean cost of the answers of this estimator on labelled data, in the units of its loss."""
         options = self._answers(X)
-        return float(np.average(self._game.costs[options, self._codes(y)], weights=sample_weight))
+        return float(np.average(self._game.costs[options, self._codes(y, options)], weights=sample_weight))
 
     def _answers(self, X: Any) -> np.ndarray:
         """The option chosen for each row."""

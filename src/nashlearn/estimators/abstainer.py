@@ -13,7 +13,7 @@ __all__ = ["NashAbstainer"]
 
 
 class NashAbstainer(PerClassNash):
-    """Linear classifier that may answer "I do not know" for a price known in training.
+    """Linear or kernel classifier that may answer "I do not know" for a price known in training.
 
     The loss is 1 for a wrong label and ``abstain_cost`` for none ([fathony2019]_, sec. 2.4.3), so the weights are
     trained for the answers that will be given. ``predict`` never abstains, which keeps every scikit-learn tool at
@@ -26,7 +26,9 @@ class NashAbstainer(PerClassNash):
         A price of 1 or more is never worth paying for the loss of a wrong label, 1.
     abstain_label : default=-1
         What ``predict_or_abstain`` answers where it abstains. Must not be a class.
-    alpha, fit_intercept, class_weight, tol, max_iter, warm_start, random_state, verbose
+    alpha, kernel, gamma, degree, coef0, fit_intercept, class_weight, tol, cache_size, max_iter
+        As for :class:`NashClassifier`.
+    warm_start, random_state, verbose
         As for :class:`NashClassifier`.
 
     Attributes
@@ -50,9 +52,14 @@ class NashAbstainer(PerClassNash):
         *,
         abstain_label: Any = -1,
         alpha: float = 1e-3,
+        kernel: Any = None,
+        gamma: Any = "scale",
+        degree: float = 3,
+        coef0: float = 0.0,
         fit_intercept: bool = True,
         class_weight: Any = None,
         tol: float = 1e-3,
+        cache_size: float = 800,
         max_iter: int = 1000,
         warm_start: bool = False,
         random_state: Any = None,
@@ -61,9 +68,14 @@ class NashAbstainer(PerClassNash):
         self.abstain_cost = abstain_cost
         self.abstain_label = abstain_label
         self.alpha = alpha
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.tol = tol
+        self.cache_size = cache_size
         self.max_iter = max_iter
         self.warm_start = warm_start
         self.random_state = random_state

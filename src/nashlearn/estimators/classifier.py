@@ -22,7 +22,7 @@ _DECISIONS = ("scores", "equilibrium")
 
 
 class NashClassifier(PerClassNash):
-    """Linear classifier trained on the loss that it is judged by.
+    """Linear or kernel classifier trained on the loss that it is judged by.
 
     Minimises ``alpha/2 |W|^2 + mean(F(W x) - (W x)_y)``, where ``F`` is the value of the game between a predictor
     and an adversary with payoff ``L`` [fathony2016]_, [fathony2019]_: a convex loss, Fisher consistent for ``L``.
@@ -37,8 +37,17 @@ class NashClassifier(PerClassNash):
         :mod:`nashlearn.games`, say ``lambda k: games.absolute(k, values=[0, 1, 5])``.
     alpha : float, default=1e-3
         Regularisation against the mean loss, positive: ``C = 1 / (n alpha)``.
+    kernel : {"rbf", "poly", "laplacian", "precomputed"}, callable or None, default=None
+        None is linear training. A callable maps two matrices of rows to their kernel values; with "precomputed"
+        ``X`` is the square Gram matrix in ``fit``, and (rows, training rows) later. It must be positive semidefinite:
+        an indefinite one is refused.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Width of the named kernels, as scikit-learn's SVC reads it.
+    degree, coef0 : int and float, default=3 and 0.0
+        Degree and constant, not negative, of the polynomial kernel.
     decision : {"scores", "equilibrium"}, default="scores"
-        Answer with the largest score, or with the largest entry of the equilibrium strategy ``p``. Where options
+        Answer with the largest score, or with the largest entry of the equilibrium strategy ``p``: the better choice
+        for cost matrices that are far from symmetric. Where options
         are not labels (a cost matrix that is not square) the answer is always the latter: the index of an option.
     fit_intercept : bool, default=True
         Whether to add the constant feature.
@@ -46,6 +55,8 @@ class NashClassifier(PerClassNash):
         Weights of the examples of each class.
     tol : float, default=1e-3
         Relative duality gap at which training ends. Small problems are solved far beyond it.
+    cache_size : float, default=800
+        Megabytes for rows of the Gram matrix; fewer make training slower, never wrong.
     max_iter : int, default=1000
         Sweeps and Newton steps allowed, together.
     warm_start : bool, default=False
@@ -61,6 +72,8 @@ class NashClassifier(PerClassNash):
         Labels, sorted.
     coef_, intercept_ : ndarray (k, d) and (k,), or (1, d) and (1,) for two classes
         Weights, shaped as those of LogisticRegression.
+        A kernel model has ``dual_coef_`` (k or 1, support vectors) in place of ``coef_``, with ``support_`` and
+        ``support_vectors_``.
     objective_ : float
         Value of the objective at these weights.
     dual_gap_ : float
@@ -83,10 +96,15 @@ class NashClassifier(PerClassNash):
         loss: Any = "zero_one",
         *,
         alpha: float = 1e-3,
+        kernel: Any = None,
+        gamma: Any = "scale",
+        degree: float = 3,
+        coef0: float = 0.0,
         decision: str = "scores",
         fit_intercept: bool = True,
         class_weight: Any = None,
         tol: float = 1e-3,
+        cache_size: float = 800,
         max_iter: int = 1000,
         warm_start: bool = False,
         random_state: Any = None,
@@ -94,10 +112,15 @@ class NashClassifier(PerClassNash):
     ):
         self.loss = loss
         self.alpha = alpha
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
         self.decision = decision
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.tol = tol
+        self.cache_size = cache_size
         self.max_iter = max_iter
         self.warm_start = warm_start
         self.random_state = random_state

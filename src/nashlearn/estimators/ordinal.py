@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from nashlearn import games
 from nashlearn.estimators._base import BaseNash
 from nashlearn.games.thresholds import ThresholdGame
-from nashlearn.training import Problem
 from nashlearn.training.design import Shared
+from nashlearn.training.kernel import SpanShared
 
 __all__ = ["NashOrdinalClassifier"]
 
@@ -28,7 +27,7 @@ class NashOrdinalClassifier(BaseNash):
     ----------
     loss : {"absolute"}, default="absolute"
         The loss between ranks. Others are for :class:`NashClassifier`: only this one separates by thresholds.
-    alpha, class_weight, tol, max_iter, warm_start, random_state, verbose
+    alpha, kernel, gamma, degree, coef0, class_weight, tol, cache_size, max_iter, warm_start, random_state, verbose
         As for :class:`NashClassifier`.
     decision : {"scores", "equilibrium"}, default="scores"
         Answer with the label whose thresholds enclose ``w x``, or with the largest entry of ``p``.
@@ -59,9 +58,14 @@ class NashOrdinalClassifier(BaseNash):
         loss: str = "absolute",
         *,
         alpha: float = 1e-3,
+        kernel: Any = None,
+        gamma: Any = "scale",
+        degree: float = 3,
+        coef0: float = 0.0,
         decision: str = "scores",
         class_weight: Any = None,
         tol: float = 1e-3,
+        cache_size: float = 800,
         max_iter: int = 1000,
         warm_start: bool = False,
         random_state: Any = None,
@@ -69,9 +73,14 @@ class NashOrdinalClassifier(BaseNash):
     ):
         self.loss = loss
         self.alpha = alpha
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
         self.decision = decision
         self.class_weight = class_weight
         self.tol = tol
+        self.cache_size = cache_size
         self.max_iter = max_iter
         self.warm_start = warm_start
         self.random_state = random_state
@@ -91,9 +100,9 @@ class NashOrdinalClassifier(BaseNash):
         if self.decision not in ("scores", "equilibrium"):
             raise ValueError(f"decision must be 'scores' or 'equilibrium'; got {self.decision!r}.")
 
-    def _problem(self, X: Any, codes: np.ndarray, omega: np.ndarray, k: int) -> Problem:
+    def _game_and_scores(self, k: int, d: int) -> tuple[Any, Any, Any, float]:
         self._game = games.absolute(k)
-        return Problem(X, codes, omega, float(self.alpha), ThresholdGame(k - 1), Shared(k - 1, X.shape[1]))
+        return ThresholdGame(k - 1), Shared(k - 1, d), SpanShared(k - 1), 0.0
 
     def _store(self, w: np.ndarray) -> None:
         d = self.n_features_in_
@@ -101,10 +110,14 @@ class NashOrdinalClassifier(BaseNash):
         self.intercept_ = w[d:].copy()
         self.thresholds_ = -self.intercept_
 
+    def _store_span(self, C: np.ndarray, bias: float) -> None:
+        self.dual_coef_ = C.sum(axis=1)[None, :]
+        self.intercept_ = C.sum(axis=0)
+        self.thresholds_ = -self.intercept_
+
     def _scores(self, X: Any) -> np.ndarray:
         """Scores (n, k): prefix sums of ``w x - eta_l``, 0 for the lowest grade."""
-        check_is_fitted(self)
-        above = self._linear(X, self.coef_, np.zeros(1)) + self.intercept_
+        above = self._functions(X) + self.intercept_
         scores = np.zeros((above.shape[0], self.classes_.size))
         np.cumsum(above, axis=1, out=scores[:, 1:])
         return scores
@@ -130,4 +143,5 @@ class NashOrdinalClassifier(BaseNash):
 
     def task_loss(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean absolute difference of ranks on labelled data."""
-        return float(np.average(np.abs(self._answers(X) - self._codes(y)), weights=sample_weight))
+        grades = self._answers(X)
+        return float(np.average(np.abs(grades - self._codes(y, grades)), weights=sample_weight))

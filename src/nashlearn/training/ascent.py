@@ -22,7 +22,7 @@ from nashlearn.training.problem import Problem
 from nashlearn.training.progress import Progress
 from nashlearn.training.rows import row_scores, row_step, rows_of, squared_norms
 
-__all__ = ["ascend"]
+__all__ = ["ascend", "inner_sweeps", "listed"]
 
 _STILL = 1e-12  # a strategy that moves less than this has not moved
 _TRIFLE = 0.1  # share of the last sweep's mean gain below which a move is put off: it may cost more than it brings
@@ -81,7 +81,7 @@ def _sweep(loss, rows, W, Q, shares, sqnorms, order, n_options, moved, near, lea
 
 
 @njit(cache=True, nogil=True)
-def _listed(near, active):
+def listed(near, active):
     """The contenders of each active example, one list after the other, and where each list begins."""
     first = np.zeros(active.size + 1, np.int64)
     for e in range(active.size):
@@ -99,15 +99,16 @@ def _listed(near, active):
 
 
 @njit(cache=True, nogil=True)
-def _inner_sweeps(loss, rows, W, Q, shares, sqnorms, active, n_options, near, enough, budget, least):
-    """Sweep over ``active`` and their contenders until a pass gains less than ``enough``; returns the work.
+def inner_sweeps(loss, rows, W, Q, shares, sqnorms, active, first, classes, n_options, enough, part, budget, least):
+    """Sweep over ``active``, each with its list of classes, and return the work.
+
+    Ends when a pass gains less than ``enough``, or less than the given part of the first pass.
 
     Work is counted in visits of an example with all its labels; a good part of a visit does not depend on them.
     """
     k = Q.shape[1]
     g, q, p, step = np.empty(k), np.empty(k), np.empty(n_options), np.empty(k)
     moving = np.empty(k, np.int64)
-    first, classes = _listed(near, active)
     entries, idle = np.arange(active.size), np.zeros(active.size, np.int64)
     size, work = active.size, 0.0
     while size > 0 and work < budget:
@@ -125,6 +126,7 @@ def _inner_sweeps(loss, rows, W, Q, shares, sqnorms, active, n_options, near, en
         size = kept
         if gain < enough:
             break
+        enough = max(enough, part * gain)
     return work
 
 
@@ -149,9 +151,10 @@ def ascend(problem: Problem, Q: np.ndarray, progress: Progress, rng: np.random.G
         gain = _sweep(problem.loss, rows, W, Q, shares, sqnorms, order, problem.n_options, moved, near, least)
         active = order[moved[order]]
         least = _TRIFLE * gain / problem.n
-        work += problem.n + _inner_sweeps(
-            problem.loss, rows, W, Q, shares, sqnorms, active, problem.n_options, near,
-            _ENOUGH * gain, 200.0 * active.size, least,
+        first, classes = listed(near, active)
+        work += problem.n + inner_sweeps(
+            problem.loss, rows, W, Q, shares, sqnorms, active, first, classes, problem.n_options,
+            _ENOUGH * gain, 0.0, 200.0 * active.size, least,
         )  # fmt: skip
         progress.n_iter += 1
         if checked <= 0.15 * work or progress.n_iter >= progress.max_iter:

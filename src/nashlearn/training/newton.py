@@ -132,8 +132,8 @@ def _by_conjugate_gradients(curvature: _Curvature, gradient: np.ndarray, alpha: 
     diagonal = curvature.diagonal().ravel()
     shift = alpha + damping * diagonal.mean()
     size = (gradient.size, gradient.size)
-    H = LinearOperator(size, matvec=lambda v: curvature.product(v).ravel() + shift * v)
-    M = LinearOperator(size, matvec=lambda v: v / (diagonal + shift))
+    H = LinearOperator(size, matvec=lambda v: curvature.product(v).ravel() + shift * v, dtype=np.float64)
+    M = LinearOperator(size, matvec=lambda v: v / (diagonal + shift), dtype=np.float64)
     step, _ = cg(H, -gradient.ravel(), rtol=0.05, maxiter=_CONJUGATE_STEPS, M=M)
     return step.reshape(gradient.shape)
 
@@ -163,9 +163,11 @@ def newton(
         progress.offer(w, primal, problem.dual(Q, G / -alpha))
         residual = float(np.vdot(gradient, gradient)) / (2.0 * alpha)
         moved = 0.5 * mu * float(problem.omega @ np.einsum("ij,ij->i", Q - centre, Q - centre))
-        if progress.done or mu < floor or residual + moved <= 1e-16 * primal:
+        # A row that moved by delta leaves a gap of up to sqrt(2) mu delta, the root of what it moved by in the mean.
+        if progress.done or mu < floor or residual + 2.0 * np.sqrt(mu * moved) <= 1e-16 * primal:
             return
-        if residual <= 0.5 * moved or residual <= 1e-15 * primal:
+        rounded = residual <= (1e-15 if residual < last else 1e-12) * primal  # a step that gains nothing is rounding
+        if residual <= 0.5 * moved or rounded:
             centre[:] = Q
             mu *= 0.2 if progress.gap > 1e-2 else 0.5
             smooth, primal, G = problem.smoothed(w, mu, centre, Q, tight)

@@ -18,13 +18,15 @@ from numba import njit
 from nashlearn.games.kernels import prox, risk, solve_rows
 from nashlearn.training.rows import squared_norms
 
-__all__ = ["Problem"]
+__all__ = ["Problem", "risk_rows", "smooth_rows"]
 
+_SMALL = 20_000
 _BLOCK = 1 << 20  # bytes of scores in a block: stays in the second-level cache
 
 
 @njit(cache=True, nogil=True)
-def _risk_rows(loss, Q, omega):
+def risk_rows(loss, Q, omega):
+    """Weighted sum of the Bayes risks of the rows of ``Q``."""
     total = 0.0
     for i in range(Q.shape[0]):
         total += omega[i] * risk(loss, Q[i])
@@ -32,7 +34,7 @@ def _risk_rows(loss, Q, omega):
 
 
 @njit(cache=True, nogil=True)
-def _smooth_rows(loss, scores, Y, omega, mu, centre, Q, tight):
+def smooth_rows(loss, scores, Y, omega, mu, centre, Q, tight):
     """Proximal steps of all rows from ``centre`` into ``Q``; the smoothed losses, summed."""
     k = scores.shape[1]
     g, p = np.empty(k), np.empty(tight.shape[1])
@@ -68,6 +70,20 @@ class Problem:
             block = self.X[part]
             yield part, block if block.dtype == np.float64 else block.astype(np.float64)
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the weights."""
+        return self.design.shape
+
+    @property
+    def small(self) -> bool:
+        """Whether solving to the limit of the arithmetic costs next to nothing."""
+        return self.n * self.k + self.design.size**2 <= _SMALL
+
+    def norm(self, w: np.ndarray) -> float:
+        """``|w|``."""
+        return float(np.linalg.norm(w))
+
     def truth(self, part: slice = slice(None)) -> np.ndarray:
         """The labels of some rows as vertices."""
         return self.game.labels.vertex(self.y[part])
@@ -102,7 +118,7 @@ class Problem:
 
     def dual(self, Q: np.ndarray, w: np.ndarray) -> float:
         """``D(Q)``, where ``w`` is ``w(Q)``."""
-        return float(_risk_rows(self.loss, Q, self.omega) - 0.5 * self.alpha * np.vdot(w, w))
+        return float(risk_rows(self.loss, Q, self.omega) - 0.5 * self.alpha * np.vdot(w, w))
 
     def smoothed(
         self, w: np.ndarray, mu: float, centre: np.ndarray, Q: np.ndarray, tight: np.ndarray
@@ -115,7 +131,7 @@ class Problem:
         smooth = primal = 0.5 * self.alpha * float(np.vdot(w, w))
         for part, block in self.blocks():
             scores, Y, omega = self.design.scores(block, w), self.truth(part), self.omega[part]
-            smooth += _smooth_rows(self.loss, scores, Y, omega, mu, centre[part], Q[part], tight[part])
+            smooth += smooth_rows(self.loss, scores, Y, omega, mu, centre[part], Q[part], tight[part])
             primal += float(self._losses(scores, Y) @ omega)
             self.design.add_moments(block, omega[:, None] * (Q[part] - Y), G)
         return smooth, primal, G

@@ -14,7 +14,18 @@ import scipy.sparse as sp
 from numba import njit
 from numba.extending import overload
 
-__all__ = ["Csr", "Dense", "csr_moments", "csr_scores", "row_scores", "row_step", "rows_of", "squared_norms"]
+__all__ = [
+    "Csr",
+    "Dense",
+    "SharedSquare",
+    "Square",
+    "csr_moments",
+    "csr_scores",
+    "row_scores",
+    "row_step",
+    "rows_of",
+    "squared_norms",
+]
 
 _FAST = {"reassoc", "contract", "nsz"}  # lets LLVM vectorise sums; NaN and inf keep their meaning
 
@@ -33,6 +44,18 @@ class Csr(NamedTuple):
     indices: np.ndarray
     indptr: np.ndarray
     bias: float
+
+
+class Square(NamedTuple):
+    """A square Gram matrix; "weights" are the scores themselves, (k, n)."""
+
+    K: np.ndarray
+
+
+class SharedSquare(NamedTuple):
+    """A square Gram matrix for one direction with offsets; "weights" are its n scores, then the offsets, (1, n + m)."""
+
+    K: np.ndarray
 
 
 def rows_of(X: Any, bias: float) -> Dense | Csr:
@@ -118,6 +141,20 @@ def _all_sparse_scores(rows, i, W, f):
 
 @overload(row_scores)
 def _row_scores(rows, i, W, classes, first, m, f):
+    if rows.instance_class is Square:
+
+        def square(rows, i, W, classes, first, m, f):
+            for c in range(m):
+                f[c] = W[classes[first + c], i]
+
+        return square
+    if rows.instance_class is SharedSquare:
+
+        def shared(rows, i, W, classes, first, m, f):
+            for c in range(m):
+                f[c] = W[0, i] + W[0, rows.K.shape[0] + classes[first + c]]
+
+        return shared
     if rows.instance_class is Dense:
 
         def dense(rows, i, W, classes, first, m, f):
@@ -136,6 +173,26 @@ def _row_scores(rows, i, W, classes, first, m, f):
 
 @overload(row_step)
 def _row_step(rows, i, W, classes, m, delta):
+    if rows.instance_class is Square:
+
+        def square(rows, i, W, classes, m, delta):
+            for c in range(m):
+                r, step = classes[c], delta[c]
+                for j in range(rows.K.shape[0]):
+                    W[r, j] += step * rows.K[i, j]
+
+        return square
+    if rows.instance_class is SharedSquare:
+
+        def shared(rows, i, W, classes, m, delta):
+            n, total = rows.K.shape[0], 0.0
+            for c in range(m):
+                W[0, n + classes[c]] += delta[c]
+                total += delta[c]
+            for j in range(n):
+                W[0, j] += total * rows.K[i, j]
+
+        return shared
     if rows.instance_class is Dense:
 
         def dense(rows, i, W, classes, m, delta):

@@ -1,0 +1,263 @@
+"""Exact training in the span of a kernel: the same block dual ascent, on working sets of Gram rows.
+
+With coefficients ``c_i = -omega_i/alpha (q_i - y_i)`` the scores of example ``j`` are ``sum_i K_ij c_i`` and
+``|w|^2 = sum_i <c_i, scores_i>``, so primal, dual and gap need the scores of the training data only. Each round
+ranks all examples by ``a/2 |change of q|^2``, a lower bound of what a visit would gain (the gain itself cancels
+near the solution), and sweeps over the best of them together with the support vectors, on their square part of
+the Gram matrix; what changed is then pushed to the scores of all. Only rows that were once in a working set are
+ever computed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from nashlearn.games.kernels import contenders, prox, risk, solve_rows
+from nashlearn.training.ascent import inner_sweeps, listed
+from nashlearn.training.gram import Gram
+from nashlearn.training.kernel_newton import WorkingSet, newton_on_set
+from nashlearn.training.progress import Progress
+from nashlearn.training.rows import SharedSquare, Square
+
+__all__ = ["KernelProblem", "SpanPerClass", "SpanShared", "climb"]
+
+_FRESH = 600  # examples that may enter a working set in a round
+_FIRST = 8  # the first working set is a random part of the data: one in so many
+_ENOUGH = 0.01  # part of a working set's first gain below which a sweep is not worth another
+_SWEEPS = 30  # sweeps over a working set before Newton's method takes over
+_NEWTON_LIMIT = 3000  # examples in a working set up to which it may
+
+
+class SpanPerClass:
+    """One function per class."""
+
+    def __init__(self, k: int):
+        self.k = self.functions = k
+        self.offset = 0.0  # the constant feature, where there is one, is part of the kernel
+
+    def reduce(self, C: np.ndarray) -> np.ndarray:
+        """The coefficients that multiply the Gram matrix, (n, functions)."""
+        return C
+
+    def scores(self, KC: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """Scores from the Gram matrix times the reduced coefficients."""
+        return KC
+
+    def square(self, K: np.ndarray, KC: np.ndarray, C: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Rows and "weights" of a working set for the sweeps."""
+        return Square(K), np.ascontiguousarray(KC)
+
+    def covariance(self, K: np.ndarray, U: np.ndarray, owner: np.ndarray) -> np.ndarray:
+        """``U A U'`` for directions ``U`` in the scores of their owners."""
+        M = U @ U.T
+        M *= K[np.ix_(owner, owner)]
+        return M
+
+    def squared_diameters(self, diagonal: np.ndarray) -> np.ndarray:
+        """Squared distance between the moments of two labels, for examples with this diagonal."""
+        return 2.0 * diagonal
+
+    def lists(self, near: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Examples to visit and the classes of each visit."""
+        order = np.arange(near.shape[0])
+        return order, *listed(near, order)
+
+
+class SpanShared:
+    """One function with ``m`` offsets, for losses that are a sum over scores: each is visited on its own."""
+
+    def __init__(self, m: int):
+        self.k, self.functions = m, 1
+        self.offset = 1.0  # what an offset adds to the diagonal of a score
+
+    def reduce(self, C: np.ndarray) -> np.ndarray:
+        """The coefficients that multiply the Gram matrix, (n, 1)."""
+        return C.sum(axis=1, keepdims=True)
+
+    def scores(self, KC: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """Scores from the Gram matrix times the reduced coefficients."""
+        return KC + C.sum(axis=0)
+
+    def square(self, K: np.ndarray, KC: np.ndarray, C: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Rows and "weights" of a working set for the sweeps."""
+        return SharedSquare(K), np.concatenate([KC[0], C.sum(axis=0)])[None, :]
+
+    def covariance(self, K: np.ndarray, U: np.ndarray, owner: np.ndarray) -> np.ndarray:
+        """``U A U'`` for directions ``U`` in the scores of their owners."""
+        total = U.sum(axis=1)
+        M = K[np.ix_(owner, owner)] * total * total[:, None]
+        M += U @ U.T
+        return M
+
+    def squared_diameters(self, diagonal: np.ndarray) -> np.ndarray:
+        """Squared distance between the moments of the lowest and the highest label."""
+        return self.k**2 * diagonal + self.k
+
+    def lists(self, near: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Examples to visit and the class of each visit."""
+        n = near.shape[0]
+        return np.repeat(np.arange(n), self.k), np.arange(n * self.k + 1), np.tile(np.arange(self.k), n)
+
+
+@njit(cache=True, nogil=True)
+def _rank(loss, scores, Q, shares, diagonal, n_options, near, promise):
+    """Proximal step of every example: who contends, and a lower bound of the gain times alpha, into ``promise``."""
+    k = Q.shape[1]
+    g, q, p = np.empty(k), np.empty(k), np.empty(n_options)
+    total = 0.0
+    for i in range(Q.shape[0]):
+        a = shares[i] * diagonal[i]
+        promise[i] = 0.0
+        if a > 0.0:
+            for c in range(k):
+                q[c] = Q[i, c]
+                g[c] = scores[i, c] + a * q[c]
+            prox(loss, k, g, a, q, p)
+            for c in range(k):
+                promise[i] += 0.5 * a * shares[i] * (q[c] - Q[i, c]) ** 2
+            contenders(loss, g, a, q, near[i])
+            for c in range(k):
+                near[i, c] |= Q[i, c] > 0.0
+        total += risk(loss, Q[i]) * shares[i]
+    return total
+
+
+@dataclass
+class KernelProblem:
+    """Gram rows, labels, shares of the mean loss, ``alpha``, the game and how scores span the kernel."""
+
+    gram: Gram
+    y: np.ndarray
+    omega: np.ndarray
+    alpha: float
+    game: Any
+    span: Any
+    small = False  # a Gram matrix has no size at which its limits are cheap
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the coefficients."""
+        return self.gram.n, self.span.k
+
+    def truth(self) -> np.ndarray:
+        """The labels as vertices."""
+        return self.game.labels.vertex(self.y)
+
+    def norm(self, C: np.ndarray) -> float:
+        """``|w|`` of the function with coefficients ``C``."""
+        state = _State(C, C, np.zeros((self.span.functions, self.gram.n)))
+        _refresh(self, state)
+        return float(np.sqrt(max(np.vdot(C, self.span.scores(state.KC.T, C)), 0.0)))
+
+    def squared_diameters(self) -> np.ndarray:
+        """``max |Phi(x_i)'(y - y')|^2`` over two labels, for each example."""
+        return self.span.squared_diameters(self.gram.diagonal)
+
+
+@dataclass
+class _State:
+    """A dual point, its coefficients and what they give: the Gram matrix times the coefficients, transposed."""
+
+    Q: np.ndarray
+    C: np.ndarray
+    KC: np.ndarray
+
+
+def climb(problem: KernelProblem, Q: np.ndarray, progress: Progress, rng: np.random.Generator, start: Any) -> None:
+    """Raise the dual from ``Q``, in place, until ``progress`` is done; ``progress.w`` holds coefficients (n, k)."""
+    gram, n, k = problem.gram, problem.gram.n, problem.span.k
+    shares = problem.omega / problem.alpha
+    diagonal = gram.diagonal + problem.span.offset
+    truth = problem.truth()
+    state = _State(Q, shares[:, None] * (truth - Q), np.zeros((problem.span.functions, n)))
+    _refresh(problem, state)
+    near, promise = np.ones((n, k), np.bool_), np.empty(n)
+    some = np.sort(rng.choice(n, max(min(n, 2 * k), min(n // _FIRST, gram.capacity)), replace=False))
+    _sweep_set(problem, state, some, near, shares, diagonal, truth, np.inf)
+    while True:
+        scores = problem.span.scores(state.KC.T, state.C)
+        risks = _rank(problem.game.params, scores, Q, shares, diagonal, problem.game.n_options, near, promise)
+        _certify(problem, state, scores, truth, problem.alpha * risks, progress)
+        if progress.done:
+            return
+        progress.n_iter += 1
+        chosen = _working_set(state, promise, gram.capacity)
+        enough = max(0.3 * progress.tol, 0.1 * progress.gap) * progress.primal
+        _sweep_set(problem, state, chosen, near, shares, diagonal, truth, enough)
+
+
+def _refresh(problem: KernelProblem, state: _State) -> None:
+    """Compute the scores anew from the coefficients."""
+    gram = problem.gram
+    reduced = problem.span.reduce(state.C)
+    support = np.flatnonzero(reduced.any(axis=1))
+    state.KC[:] = 0.0
+    for start in range(0, support.size, gram.capacity):
+        part = support[start : start + gram.capacity]
+        gram.push(gram.rows(part), reduced[part], state.KC)
+
+
+def _certify(
+    problem: KernelProblem,
+    state: _State,
+    scores: np.ndarray,
+    truth: np.ndarray,
+    dual_risk: float,
+    progress: Progress,
+) -> None:
+    value, gap = np.empty(scores.shape[0]), np.empty(scores.shape[0])
+    q, p = np.empty(scores.shape), np.empty((scores.shape[0], problem.game.n_options))
+    scores = np.ascontiguousarray(scores)
+    solve_rows(problem.game.params, scores, value, q, p, gap)
+    loss = problem.omega @ (value - np.einsum("ij,ij->i", scores, truth))
+    norm = 0.5 * problem.alpha * float(np.vdot(state.C, scores))
+    progress.offer(state.C, float(loss) + norm, dual_risk - norm)
+
+
+def _working_set(state: _State, promise: np.ndarray, capacity: int) -> np.ndarray:
+    """The examples that promise most, and the support vectors, as far as their rows can be kept."""
+    fresh = np.argpartition(-promise, min(_FRESH, promise.size) - 1)[:_FRESH]
+    fresh = fresh[promise[fresh] > 0.0]
+    chosen = np.union1d(fresh, np.flatnonzero(state.C.any(axis=1)))
+    if chosen.size > capacity:
+        chosen = chosen[np.argsort(-promise[chosen], kind="stable")[:capacity]]
+    return chosen
+
+
+def _sweep_set(
+    problem: KernelProblem,
+    state: _State,
+    chosen: np.ndarray,
+    near: np.ndarray,
+    shares: np.ndarray,
+    diagonal: np.ndarray,
+    truth: np.ndarray,
+    enough: float,
+) -> None:
+    """Dual ascent over the chosen examples, to a gap of their own of ``enough``; push what changed to all scores."""
+    slots = problem.gram.rows(chosen)
+    span = problem.span
+    K, C, Q = problem.gram.square(chosen, slots), state.C[chosen], state.Q[chosen]
+    rows, W = span.square(K, state.KC[:, chosen], state.C)
+    active, first, classes = span.lists(near[chosen])
+    budget = float(_SWEEPS * active.size)
+    work = inner_sweeps(
+        problem.game.params, rows, W, Q, shares[chosen], diagonal[chosen], active, first, classes,
+        problem.game.n_options, 0.0, _ENOUGH, budget, 0.0,
+    )  # fmt: skip
+    if work >= budget and chosen.size <= _NEWTON_LIMIT and np.isfinite(enough):
+        outside = span.scores(state.KC[:, chosen].T - K @ span.reduce(C), state.C) - span.scores(0.0, C)
+        part = WorkingSet(
+            problem.game, span, problem.alpha, K, truth[chosen], problem.omega[chosen], np.ascontiguousarray(outside)
+        )
+        Q = newton_on_set(part, Q, enough)
+    state.Q[chosen] = Q
+    state.C[chosen] = shares[chosen, None] * (truth[chosen] - Q)
+    change = span.reduce(state.C[chosen] - C)
+    moved = np.flatnonzero(change.any(axis=1))
+    if moved.size:
+        problem.gram.push(slots[moved], change[moved], state.KC)
