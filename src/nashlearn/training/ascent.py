@@ -149,6 +149,7 @@ def ascend(problem: Problem, Q: np.ndarray, progress: Progress, rng: np.random.G
         order = rng.permutation(problem.n)
         least = _TRIFLE * gain / problem.n
         gain = _sweep(problem.loss, rows, W, Q, shares, sqnorms, order, problem.n_options, moved, near, least)
+        settled = gain == 0.0 and least == 0.0
         active = order[moved[order]]
         least = _TRIFLE * gain / problem.n
         first, classes = listed(near, active)
@@ -157,13 +158,13 @@ def ascend(problem: Problem, Q: np.ndarray, progress: Progress, rng: np.random.G
             _ENOUGH * gain, 0.0, 200.0 * active.size, least,
         )  # fmt: skip
         progress.n_iter += 1
-        if checked <= 0.15 * work or progress.n_iter >= progress.max_iter:
+        if settled or checked <= 0.15 * work or progress.n_iter >= progress.max_iter:
             w = problem.moments(Q) / -problem.alpha  # afresh, so that no rounding of many steps is certified
             progress.offer(w, problem.primal(w), problem.dual(Q, w))
             W[:] = w.T if sp.issparse(problem.X) else w
             checked += problem.n
             history.append((work, progress.gap))
-            if _remaining(history, progress.tol) > alternative:
+            if settled or _remaining(history, progress.tol) > alternative:
                 return
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numba import njit
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
 
@@ -14,6 +16,7 @@ __all__ = ["Gram", "Kernel"]
 _NAMED = ("rbf", "poly", "laplacian")
 _INDEFINITE = 1e-8  # an eigenvalue below minus this share of the largest is no rounding
 _PROBE = 500
+_CHUNK = 1 << 20  # bytes of kernel values computed together
 
 
 @njit(cache=True, nogil=True)
@@ -27,24 +30,30 @@ def _push(rows, slots, coefficients, KC):
 
 
 class Kernel:
-    """A positive semidefinite kernel by name or callable, with its parameters bound to the training data."""
+    """A positive semidefinite kernel by name or callable, with its parameters bound to the training data.
+
+    ``proven`` tells whether it is positive semidefinite by its form.
+    """
 
     def __init__(self, kernel: Any, gamma: Any, degree: float, coef0: float, X: Any):
         self.precomputed = isinstance(kernel, str) and kernel == "precomputed"
-        if not (callable(kernel) or self.precomputed or (isinstance(kernel, str) and kernel in _NAMED)):
+        named = isinstance(kernel, str) and kernel in _NAMED
+        if not (callable(kernel) or self.precomputed or named):
             raise ValueError(f"kernel must be None, one of {_NAMED}, 'precomputed' or a callable; got {kernel!r}.")
-        width = 1.0 if self.precomputed else _width(gamma, X)
         if kernel == "poly" and not (coef0 >= 0 and degree >= 1 and degree == int(degree)):
             raise ValueError(
                 f"kernel 'poly' is positive semidefinite for an integer degree >= 1 and coef0 >= 0; "
                 f"got degree={degree!r}, coef0={coef0!r}."
             )
-        named: dict[str, Callable[[Any, Any], np.ndarray]] = {
-            "rbf": lambda A, B: rbf_kernel(A, B, gamma=width),
-            "poly": lambda A, B: polynomial_kernel(A, B, degree=degree, gamma=width, coef0=coef0),
-            "laplacian": lambda A, B: laplacian_kernel(A, B, gamma=width),
+        self.proven = named
+        self.radial = named and kernel != "poly"  # 1 on the diagonal
+        width = _width(gamma, X) if named else 1.0
+        forms: dict[str, Callable[[Any, Any], np.ndarray]] = {
+            "rbf": partial(_gaussian, gamma=width),
+            "poly": partial(polynomial_kernel, degree=degree, gamma=width, coef0=coef0),
+            "laplacian": partial(laplacian_kernel, gamma=width),
         }
-        self._pairs = kernel if callable(kernel) else named.get(kernel, lambda A, B: A)
+        self._pairs: Any = kernel if callable(kernel) else forms.get(kernel)
 
     def __call__(self, A: Any, B: Any) -> np.ndarray:
         """Values of the kernel between all rows of ``A`` and all rows of ``B``, as a dense float64 array."""
@@ -52,6 +61,25 @@ class Kernel:
         if values.shape != (A.shape[0], B.shape[0]):
             raise ValueError(f"kernel returned shape {values.shape} for {A.shape[0]} and {B.shape[0]} rows.")
         return values
+
+
+def _gaussian(A: Any, B: Any, gamma: float) -> np.ndarray:
+    """``exp(-gamma |a - b|^2)``, the exponent in one matrix product of the rows with their norms appended."""
+    if sp.issparse(A) or sp.issparse(B):
+        return rbf_kernel(A, B, gamma=gamma)
+    left, right = np.empty((A.shape[0], A.shape[1] + 2)), np.empty((B.shape[0], B.shape[1] + 2))
+    np.multiply(A, 2.0 * gamma, out=left[:, :-2])
+    right[:, :-2] = B
+    left[:, -2], left[:, -1] = -gamma * np.einsum("ij,ij->i", A, A, dtype=np.float64), -gamma
+    right[:, -2], right[:, -1] = 1.0, np.einsum("ij,ij->i", B, B, dtype=np.float64)
+    values = np.empty((A.shape[0], B.shape[0]))
+    step = max(1, _CHUNK // (8 * max(B.shape[0], 1)))
+    for start in range(0, A.shape[0], step):  # a chunk stays in the cache between product and exponential
+        chunk = values[start : start + step]
+        np.matmul(left[start : start + step], right.T, out=chunk)
+        np.minimum(chunk, 0.0, out=chunk)
+        np.exp(chunk, out=chunk)
+    return values
 
 
 def _width(gamma: Any, X: Any) -> float:
@@ -79,16 +107,20 @@ class Gram:
         self._slot = np.full(self.n, -1)  # where a row is kept
         self._owner = np.full(self.capacity, -1)
         self._used = np.zeros(self.capacity, np.int64)  # round of the last use
-        self._rows = np.empty((0, self.n))
+        self._rows = np.empty((self.capacity, self.n))  # the system gives memory as rows are written
         self._round = 0
         self.diagonal = self._diagonal()
 
     def _values(self, rows: np.ndarray) -> np.ndarray:
-        return self.X[rows] if self.kernel.precomputed else self.kernel(self.X[rows], self.X)
+        values = self.X[rows].astype(np.float64) if self.kernel.precomputed else self.kernel(self.X[rows], self.X)
+        values += self.bias
+        return values
 
     def _diagonal(self) -> np.ndarray:
         if self.kernel.precomputed:
             diagonal = np.diagonal(self.X).astype(np.float64)
+        elif self.kernel.radial:
+            diagonal = np.ones(self.n)
         else:
             step = 256  # small square blocks: a fraction of the work of the rows
             diagonal = np.concatenate(
@@ -98,6 +130,8 @@ class Gram:
 
     def refuse_indefinite(self, rng: np.random.Generator) -> None:
         """Raise where a principal part of the matrix has a negative eigenvalue, or is not symmetric."""
+        if self.kernel.proven:
+            return
         some = np.sort(rng.choice(self.n, min(_PROBE, self.n), replace=False))
         part = self.X[some][:, some] if self.kernel.precomputed else self.kernel(self.X[some], self.X[some])
         if not np.isfinite(part).all():
@@ -118,9 +152,7 @@ class Gram:
         missing = wanted[self._slot[wanted] < 0]
         if missing.size:
             slots = self._free(missing.size)
-            block = self._values(missing)
-            self._rows[slots] = block
-            self._rows[slots] += self.bias
+            self._rows[slots] = self._values(missing)
             self._slot[missing], self._owner[slots], self._used[slots] = slots, missing, self._round
         return self._slot[wanted]
 
@@ -129,11 +161,6 @@ class Gram:
         order = np.argsort(self._used, kind="stable")[:count]
         evicted = self._owner[order]
         self._slot[evicted[evicted >= 0]] = -1
-        highest = int(order.max()) + 1
-        if highest > self._rows.shape[0]:  # grow in steps: memory that is never needed is never touched
-            grown = np.empty((min(self.capacity, max(highest, 2 * self._rows.shape[0])), self.n))
-            grown[: self._rows.shape[0]] = self._rows
-            self._rows = grown
         return order
 
     def square(self, wanted: np.ndarray, slots: np.ndarray) -> np.ndarray:

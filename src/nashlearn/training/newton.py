@@ -179,7 +179,7 @@ def newton(
         direction = solve(_Curvature(problem, mu, Q, tight, rows), gradient, alpha, damping)
         w, step, smooth, primal, G = _line_search(problem, w, direction, gradient, smooth, mu, centre, Q, tight)
         progress.n_iter += 1
-        if step == 0.0 and damping >= 1.0:
+        if step < 0.2 and damping >= (1e6 if step > 0.0 else 1.0):  # what is left to gain is rounding
             return
         if step < 0.2:
             damping = max(10.0 * damping, 1e-5)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numba import njit
 
 from nashlearn.games.kernels import prox, risk, solve_rows
@@ -22,6 +23,7 @@ __all__ = ["Problem", "risk_rows", "smooth_rows"]
 
 _SMALL = 20_000
 _BLOCK = 1 << 20  # bytes of scores in a block: stays in the second-level cache
+_DATA = 1 << 23  # bytes of data in a block: sparse rows, single precision and weighted rows are copied
 
 
 @njit(cache=True, nogil=True)
@@ -64,7 +66,8 @@ class Problem:
 
     def blocks(self) -> Iterator[tuple[slice, Any]]:
         """Slices of the rows with their data in float64."""
-        step = max(64, _BLOCK // (8 * self.k))
+        entries = (self.X.nnz if sp.issparse(self.X) else self.X.size) / max(self.n, 1)
+        step = max(16, min(_BLOCK // (8 * self.k), int(_DATA / (8 * max(entries, 1)))))
         for start in range(0, self.n, step):
             part = slice(start, min(start + step, self.n))
             block = self.X[part]

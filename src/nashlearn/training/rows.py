@@ -241,12 +241,18 @@ def csr_moments(data, indices, indptr, residual, G):
                 G[indices[e], classes[c]] += data[e] * residual[i, classes[c]]
 
 
+@njit(cache=True, nogil=True)
+def _csr_squared_norms(data, indptr, out):
+    for i in range(out.size):
+        out[i] = 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            out[i] += np.float64(data[e]) * data[e]
+
+
 def squared_norms(X: Any) -> np.ndarray:
     """``|x_i|^2`` of every example, in float64."""
     if sp.issparse(X):
-        norms = np.zeros(X.shape[0])
-        filled = np.flatnonzero(np.diff(X.indptr))  # reduceat needs nonempty rows
-        if filled.size:
-            norms[filled] = np.add.reduceat(np.square(X.data, dtype=np.float64), X.indptr[filled])
+        norms = np.empty(X.shape[0])
+        _csr_squared_norms(X.data, X.indptr, norms)
         return norms
     return np.einsum("ij,ij->i", X, X, dtype=np.float64)
