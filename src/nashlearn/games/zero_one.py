@@ -130,21 +130,34 @@ def _risk(loss, q):
     return bayes
 
 
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _within(scores, m, top, t, u):
+    """Sum of ``top + t - scores_j`` over the first ``m`` entries where it lies in [0, u), and their number."""
+    total, count = 0.0, 0
+    for j in range(m):
+        below = t - (np.float64(scores[j]) - top)
+        free = below >= 0.0 and below < u
+        count += 1 if free else 0
+        total += below if free else 0.0
+    return total, count
+
+
 @njit(cache=True, nogil=True)
 def _cap(scores, m, top, t, a):
     """The ``u`` with ``sum_{j < m} min([u + scores_j - top - t]_+, u) = a``: how far ``q`` rises, times ``a``.
 
-    Newton's iteration from above, so that ``u`` stays exact where ``a`` is tiny beside the scores.
+    Newton's iteration from above, on the distances below the threshold alone, so that ``u`` stays exact where ``a`` is
+    tiny beside the scores.
     """
-    total, capped = _above(scores, m, top, t)
+    _, capped = _above(scores, m, top, t)
     u = a / capped
     reached = m + 1
     while True:
-        below, count = _above(scores, m, top, t - u)
-        if count >= reached:
+        total, free = _within(scores, m, top, t, u)
+        if free >= reached:
             return u
-        u = (a + (count - capped) * t - (below - total)) / count
-        reached = count
+        u = (a + total) / (capped + free)
+        reached = free
 
 
 @overload(kernels.prox)
