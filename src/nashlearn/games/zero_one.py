@@ -191,7 +191,7 @@ def _contenders(loss, g, a, q, near):
             if q[j] > 0.0:
                 lowest = min(lowest, g[j] - a * q[j])
         for j in range(g.size):
-            near[j] = q[j] > 0.0 or g[j] > lowest - 0.1  # a label further off waits for the next full sweep
+            near[j] = q[j] > 0.0 or g[j] > lowest - 0.02  # a label further off waits for the next full sweep
 
     return mark
 

@@ -177,12 +177,13 @@ def newton(
         last = residual
         rows = everything if sample >= problem.n else _sample_rows(problem, mu, Q, tight, sample, rng)
         direction = solve(_Curvature(problem, mu, Q, tight, rows), gradient, alpha, damping)
+        before = smooth
         w, step, smooth, primal, G = _line_search(problem, w, direction, gradient, smooth, mu, centre, Q, tight)
         progress.n_iter += 1
-        if step < 0.2 and damping >= (1e6 if step > 0.0 else 1.0):  # what is left to gain is rounding
+        if damping >= 1.0 and before - smooth <= 1e-15 * abs(before):  # what is left to gain is rounding
             return
         if step < 0.2:
-            damping = max(10.0 * damping, 1e-5)
+            damping = min(max(10.0 * damping, 1e-5), 1e6)
         elif step == 1.0:
             damping = 0.1 * damping if damping > 1e-7 else 0.0
 
