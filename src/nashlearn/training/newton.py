@@ -57,6 +57,16 @@ def _packed_tangents(loss, mu, omega, Q, tight, rows, packed, active):
 
 
 @njit(cache=True, nogil=True)
+def _distance(omega, Q, centre):
+    """``sum_i omega_i |q_i - centre_i|^2``, without a copy of either."""
+    total = 0.0
+    for i in range(Q.shape[0]):
+        for c in range(Q.shape[1]):
+            total += omega[i] * (Q[i, c] - centre[i, c]) ** 2
+    return total
+
+
+@njit(cache=True, nogil=True)
 def _apply_packed(packed, scores):
     """``scores_i <- omega_i J_i scores_i`` in place."""
     k = scores.shape[1]
@@ -156,19 +166,20 @@ def newton(
     solve: Callable[..., np.ndarray] = _by_cholesky if size <= DENSE_LIMIT else _by_conjugate_gradients
     centre, tight = Q.copy(), np.empty((problem.n, problem.n_options), np.bool_)
     sample, damping, last, floor = _SAMPLE * size, 0.0, np.inf, mu * 1e-9
-    everything = np.arange(problem.n)
+    everything, stuck = np.arange(problem.n), False
     smooth, primal, G = problem.smoothed(w, mu, centre, Q, tight)
     while True:
         gradient = alpha * w + G
         progress.offer(w, primal, problem.dual(Q, G / -alpha))
         residual = float(np.vdot(gradient, gradient)) / (2.0 * alpha)
-        moved = 0.5 * mu * float(problem.omega @ np.einsum("ij,ij->i", Q - centre, Q - centre))
+        moved = 0.5 * mu * _distance(problem.omega, Q, centre)
         # A row that moved by delta leaves a gap of up to sqrt(2) mu delta, the root of what it moved by in the mean.
         if progress.done or mu < floor or residual + 2.0 * np.sqrt(mu * moved) <= 1e-16 * primal:
             return
         rounded = residual <= (1e-15 if residual < last else 1e-12) * primal  # a step that gains nothing is rounding
-        if residual <= 0.5 * moved or rounded:
+        if residual <= 0.5 * moved or rounded or stuck:
             centre[:] = Q
+            damping, stuck = 0.0 if stuck else damping, False
             mu *= 0.2 if progress.gap > 1e-2 else 0.5
             smooth, primal, G = problem.smoothed(w, mu, centre, Q, tight)
             last = np.inf
@@ -180,7 +191,8 @@ def newton(
         before = smooth
         w, step, smooth, primal, G = _line_search(problem, w, direction, gradient, smooth, mu, centre, Q, tight)
         progress.n_iter += 1
-        if damping >= 1.0 and before - smooth <= 1e-15 * abs(before):  # what is left to gain is rounding
+        stuck = damping >= 1.0 and before - smooth <= 1e-15 * abs(before)  # what is left to gain is rounding
+        if stuck and residual > 1e-6 * primal:
             return
         if step < 0.2:
             damping = min(max(10.0 * damping, 1e-5), 1e6)

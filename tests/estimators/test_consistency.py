@@ -1,0 +1,82 @@
+"""Fisher consistency through training: enough copies of a point, and its Bayes answer is learnt."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.svm import LinearSVC
+
+from nashlearn import NashAbstainer, NashClassifier, games
+
+TIMES = 20
+
+
+def points(distributions):
+    """One-hot points whose labels occur in the given proportions, exactly."""
+    counts = np.rint(TIMES * np.asarray(distributions)).astype(int)
+    place, label = np.indices(counts.shape)
+    places, labels = np.repeat(place.ravel(), counts.ravel()), np.repeat(label.ravel(), counts.ravel())
+    return np.eye(len(counts))[places], labels, counts / counts.sum(axis=1, keepdims=True)
+
+
+def proportions(seed, places, k):
+    """Random label counts that add up to ``TIMES`` at every point."""
+    rng = np.random.default_rng(seed)
+    return np.array([rng.multinomial(TIMES, rng.dirichlet(np.ones(k))) for _ in range(places)]) / TIMES
+
+
+def test_the_most_frequent_label_is_learnt_without_a_majority():
+    """At (.4, .3, .3) Crammer and Singer's hinge is least where all scores tie; the game's loss is not."""
+    X, y, pi = points([[0.4, 0.3, 0.3], [0.3, 0.4, 0.3], [0.3, 0.3, 0.4]])
+    bayes = pi.argmax(axis=1)
+    model = NashClassifier(alpha=1e-3, fit_intercept=False).fit(X, y)
+    assert np.array_equal(model.predict(np.eye(3)), bayes)
+    scores = np.sort(model.decision_function(np.eye(3)), axis=1)
+    assert (scores[:, 2] - scores[:, 1] > 0.5).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        hinge = LinearSVC(
+            multi_class="crammer_singer", C=1 / (1e-3 * y.size), fit_intercept=False, max_iter=100_000, random_state=0
+        ).fit(X, y)
+    tied = np.sort(hinge.decision_function(np.eye(3)), axis=1)
+    assert (tied[:, 2] - tied[:, 1] < 1e-3).all()
+    assert not np.array_equal(hinge.predict(np.eye(3)), bayes)
+
+
+LOSSES = {
+    "zero_one": ("zero_one", games.zero_one(4)),
+    "absolute": ("absolute", games.absolute(4)),
+    "squared": ("squared", games.squared(4)),
+    "cost": (np.random.default_rng(0).random((4, 4)), games.cost(np.random.default_rng(0).random((4, 4)))),
+    "rectangular": (np.random.default_rng(1).random((7, 4)), games.cost(np.random.default_rng(1).random((7, 4)))),
+}
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("name", [*LOSSES, "abstain"])
+def test_the_objective_is_that_of_the_bayes_scores_at_most(name, seed):
+    """Scores ``-L' b`` with Bayes answers ``b`` attain the Bayes risk, so training may not lose more than their norm.
+
+    The randomised prediction costs no more than the surrogate, and no less than the Bayes answers.
+    """
+    X, y, pi = points(proportions(seed, places=6, k=4))
+    places = np.eye(6)
+    if name == "abstain":
+        game, model = games.abstain(4, 0.4), NashAbstainer(0.4, alpha=1e-6, fit_intercept=False)
+    else:
+        loss, game = LOSSES[name]
+        model = NashClassifier(loss, alpha=1e-6, fit_intercept=False)
+    risks = pi @ game.costs.T
+    bayes_risk = risks.min(axis=1).mean()
+    bayes_scores = -game.costs[risks.argmin(axis=1)]
+    centred = bayes_scores - bayes_scores.mean(axis=1, keepdims=True)
+    model.fit(X, y)
+    assert model.classes_.size == 4
+    bound = bayes_risk + 0.5 * model.alpha * np.sum(centred**2)
+    assert model.objective_ * (1 - model.dual_gap_) <= bound * (1 + 1e-10)
+    p = game.solve(model.decision_function(places)).p
+    expected = np.mean(np.sum(p * risks, axis=1))
+    assert bayes_risk - 1e-12 <= expected <= model.worst_case_risk() + 1e-9
+    assert expected - bayes_risk <= 2e-3

@@ -1,0 +1,193 @@
+"""How each estimator answers: by scores, by equilibrium, by thresholds, or not at all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nashlearn import NashAbstainer, NashClassifier, NashOrdinalClassifier, games
+
+
+def graded(seed=0, n=150, d=3, k=3, noise=0.6):
+    """Noisy grades along one direction; every grade occurs."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    position = X[:, 0] + noise * rng.normal(size=n)
+    return X, np.argsort(np.argsort(position)) * k // n
+
+
+def all_scores(model, X):
+    """Scores of every class, from the weights."""
+    scores = X @ model.coef_.T + model.intercept_
+    return np.column_stack([-0.5 * scores, 0.5 * scores]) if scores.shape[1] == 1 else scores
+
+
+LOSSES = {
+    "zero_one": (lambda k: "zero_one", games.zero_one),
+    "absolute": (lambda k: "absolute", games.absolute),
+    "squared": (lambda k: "squared", games.squared),
+    "callable": (
+        lambda k: lambda k: games.absolute(k, values=np.arange(k) ** 2.0),
+        lambda k: games.absolute(k, values=np.arange(k) ** 2.0),
+    ),
+    "cost": (
+        lambda k: np.random.default_rng(k).random((k, k)),
+        lambda k: games.cost(np.random.default_rng(k).random((k, k))),
+    ),
+    "rectangular": (
+        lambda k: np.random.default_rng(k).random((k + 2, k)),
+        lambda k: games.cost(np.random.default_rng(k).random((k + 2, k))),
+    ),
+}
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+@pytest.mark.parametrize("name", LOSSES)
+def test_reported_numbers_belong_to_the_weights(name, k):
+    """Objective, answers and task loss follow from ``coef_`` and the game alone."""
+    make_loss, make_game = LOSSES[name]
+    game = make_game(k)
+    X, y = graded(k=k)
+    weight = np.random.default_rng(1).exponential(size=y.size)
+    for decision in ("scores", "equilibrium"):
+        model = NashClassifier(make_loss(k), alpha=1e-2, decision=decision).fit(X, y, sample_weight=weight)
+        scores = all_scores(model, X)
+        halved = 0.5 if k == 2 else 1.0  # coef_ is then the difference of two opposite rows
+        norm2 = halved * (np.sum(model.coef_**2) + np.sum(model.intercept_**2))
+        surrogate = np.average(game.loss_value(scores, y), weights=weight)
+        assert abs(model.objective_ - surrogate - 0.5 * model.alpha * norm2) <= 1e-12 * (1 + model.objective_)
+        assert abs(model.worst_case_risk() - surrogate) <= 1e-12 * (1 + surrogate)
+        assert abs(model.worst_case_risk(2.0) - surrogate - 2 * np.sqrt(norm2)) <= 1e-12 * (1 + surrogate)
+        p = model.predict_proba(X)
+        assert game.upper(scores, p) == pytest.approx(game.solve(scores).value, abs=1e-10)
+        square = game.n_options == k
+        answers = (scores if square and decision == "scores" else p).argmax(axis=1)
+        assert np.array_equal(model.predict(X), answers)
+        assert model.task_loss(X, y) == pytest.approx(game.costs[answers, y].mean(), abs=1e-12)
+        weighted = np.average(game.costs[answers, y], weights=weight)
+        assert model.task_loss(X, y, sample_weight=weight) == pytest.approx(weighted, abs=1e-12)
+        if square:
+            assert model.score(X, y) == np.mean(answers == y)
+        else:
+            with pytest.raises(ValueError, match="use task_loss"):
+                model.score(X, y)
+
+
+def test_labels_and_options_keep_apart_in_a_rectangular_cost_matrix():
+    """Options are indices even where labels are names; the cheapest of two equal questions is asked."""
+    X, y = graded(noise=0.1)
+    names = np.array(["low", "mid", "high"])[y]  # sorted: high, low, mid
+    to_grade = {"high": 2, "low": 0, "mid": 1}
+    L = np.array([[0.0, 9.0, 9.0], [9.0, 0.0, 9.0], [9.0, 9.0, 0.0], [9.0, 9.0, 9.0]])
+    model = NashClassifier(L, alpha=1e-4).fit(X, names)
+    options = model.predict(X)
+    assert set(options) <= {0, 1, 2}
+    assert model.task_loss(X, names) == 9.0 * np.mean(model.classes_[options] != names)
+    assert np.mean([to_grade[c] for c in model.classes_[options]] == y) > 0.8
+
+
+def test_decisions_differ_where_they_should():
+    """Between two outer grades of equal score the median is the better answer, and p knows it."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 2, 1], [45, 45, 10])
+    X = np.ones((y.size, 1)) + 1e-3 * rng.normal(size=(y.size, 1))
+    by_scores = NashClassifier("squared", alpha=1e-3).fit(X, y)
+    by_equilibrium = NashClassifier("squared", alpha=1e-3, decision="equilibrium").fit(X, y)
+    assert by_equilibrium.task_loss(X, y) <= by_scores.task_loss(X, y)
+    assert (by_equilibrium.predict(X) == 1).all()
+
+
+@pytest.mark.parametrize("cost", [0.0, 0.1, 0.3, 0.5, 0.7, 1.0, 2.0])
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_the_abstainer(cost, k):
+    game = games.abstain(k, cost)
+    X, y = graded(k=k, noise=0.4)
+    names = np.array([f"grade {c}" for c in range(k)])
+    model = NashAbstainer(cost, alpha=1e-3, abstain_label="?").fit(X, names[y])
+    scores = all_scores(model, X)
+    p = np.column_stack([(1 - model.abstain_proba(X))[:, None] * model.predict_proba(X), model.abstain_proba(X)])
+    assert np.allclose(game.upper(scores, p), game.solve(scores).value, rtol=0, atol=1e-7)
+    assert np.allclose(model.predict_proba(X).sum(axis=1), 1, rtol=0, atol=1e-12)
+    assert np.array_equal(model.predict(X), names[scores.argmax(axis=1)])
+    answers = model.predict_or_abstain(X)
+    options = game.solve(scores).p.argmax(axis=1)
+    assert np.array_equal(answers, np.append(names, "?")[options])
+    assert model.task_loss(X, names[y]) == pytest.approx(game.costs[options, y].mean(), abs=1e-12)
+    if cost >= 1:
+        assert (model.abstain_proba(X) == 0).all()
+        assert "?" not in answers
+        plain = NashClassifier(alpha=1e-3).fit(X, names[y])
+        assert abs(model.objective_ - plain.objective_) <= 2e-3 * plain.objective_
+    if cost == 0:
+        assert (model.abstain_proba(X) == 1).all()
+        assert (answers == "?").all()
+        assert model.objective_ <= 1e-12
+    if 0 < cost <= 0.3:
+        assert 0 < np.mean(answers == "?") < 1
+
+
+def test_a_dearer_abstention_is_rarer():
+    X, y = graded(noise=0.4)
+    shares = [np.mean(NashAbstainer(c, alpha=1e-3).fit(X, y).predict_or_abstain(X) == -1) for c in (0.1, 0.3, 0.6)]
+    assert shares[0] > shares[1] > shares[2]
+
+
+@pytest.mark.parametrize(
+    ("classes", "label"),
+    [([0, 1, 2], -1), ([0, 1, 2], "?"), (["a", "b", "c"], -1), (["a", "b", "c"], "abstained"), ([0.0, 1.0, 2.0], -1)],
+    ids=str,
+)
+def test_abstain_labels_of_any_kind(classes, label):
+    X, y = graded(noise=1.0)
+    model = NashAbstainer(0.2, abstain_label=label, alpha=1e-2).fit(X, np.array(classes)[y])
+    answers = model.predict_or_abstain(X)
+    abstained = model.abstain_proba(X) > 0.5
+    assert abstained.any()
+    assert all(answer == label for answer in answers[abstained])
+    assert np.array_equal(answers[answers != label], model.predict(X)[answers != label])
+
+
+@pytest.mark.parametrize(("classes", "label"), [([-1, 0, 1], -1), (["a", "b", "?"], "?")])
+def test_an_abstain_label_must_not_be_a_class(classes, label):
+    X, y = graded()
+    model = NashAbstainer(abstain_label=label).fit(X, np.array(classes)[y])
+    assert set(model.predict(X)) <= set(classes)
+    with pytest.raises(ValueError, match="abstain_label must not be a class"):
+        model.predict_or_abstain(X)
+
+
+@given(seed=st.integers(0, 2**32 - 1), k=st.integers(2, 6), n=st.sampled_from([30, 200]), log_alpha=st.floats(-5, 0))
+def test_thresholds_are_sorted_and_cut_the_direction(seed, k, n, log_alpha):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(n, 3)), rng.integers(0, k, n)  # labels at random: nothing else would sort thresholds
+    y[:k] = np.arange(k)
+    model = NashOrdinalClassifier(alpha=10.0**log_alpha, tol=1e-8, max_iter=5000).fit(X, 10 * y)
+    assert np.array_equal(model.thresholds_, -model.intercept_)
+    error = np.sqrt(2 * model.dual_gap_ * model.objective_ / model.alpha)
+    assert (np.diff(model.thresholds_) >= -2 * error - 1e-12).all()
+    eta = np.sort(model.thresholds_)
+    along = X @ model.coef_[0]
+    clear = np.abs(along[:, None] - eta).min(axis=1) > 2 * error + 1e-9
+    below = (along[:, None] > eta).sum(axis=1)
+    assert np.array_equal(model.predict(X)[clear], 10 * below[clear])
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_the_ordinal_model_is_the_absolute_game_on_prefix_sums(k):
+    X, y = graded(k=k)
+    game = games.absolute(k)
+    for decision in ("scores", "equilibrium"):
+        model = NashOrdinalClassifier(alpha=1e-2, decision=decision, tol=1e-8).fit(X, y)
+        above = X @ model.coef_.T - model.thresholds_
+        scores = np.column_stack([np.zeros(y.size), np.cumsum(above, axis=1)])
+        surrogate = game.loss_value(scores, y).mean()
+        norm2 = np.sum(model.coef_**2) + np.sum(model.thresholds_**2)
+        assert abs(model.objective_ - surrogate - 0.5 * model.alpha * norm2) <= 1e-12
+        assert abs(model.worst_case_risk(0.7) - surrogate - 0.7 * np.sqrt(norm2)) <= 1e-12
+        p = model.predict_proba(X)
+        assert np.abs(game.upper(scores, p) - game.solve(scores).value).max() <= 1e-12
+        answers = (scores if decision == "scores" else p).argmax(axis=1)
+        assert np.array_equal(model.predict(X), answers)
+        assert model.task_loss(X, y) == pytest.approx(np.abs(answers - y).mean(), abs=1e-12)

@@ -1,0 +1,146 @@
+"""The risk bound: what it is made of, and that it holds for labels drawn afresh."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+from nashlearn import NashAbstainer, NashClassifier, NashOrdinalClassifier, games
+
+COST = np.array([[0.0, 1.0, 4.0], [2.0, 0.0, 1.0], [3.0, 1.0, 0.0], [1.2, 0.6, 1.0]])
+GRADES = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
+MODELS = {
+    "zero_one": (NashClassifier(), 1 - np.eye(3)),
+    "absolute": (NashClassifier("absolute"), GRADES),
+    "squared": (NashClassifier("squared"), GRADES**2),
+    "cost": (NashClassifier(COST), COST),
+    "ordinal": (NashOrdinalClassifier(), GRADES),
+    "abstain": (NashAbstainer(0.4), games.abstain(3, 0.4).costs),
+}
+
+
+def strategy(model, X):
+    """The predictor's whole strategy, abstaining included."""
+    p = model.predict_proba(X)
+    if hasattr(model, "abstain_proba"):
+        alone = model.abstain_proba(X)[:, None]
+        p = np.hstack([(1 - alone) * p, alone])
+    return p
+
+
+def vertices(model, y):
+    """Labels as the moments see them: one-hot, or the thresholds that lie below a grade."""
+    ordinal = hasattr(model, "thresholds_")
+    return (y[:, None] > np.arange(2)).astype(float) if ordinal else np.eye(3)[y]
+
+
+def moments(model, X, Y, omega):
+    """``E Phi(x)' y`` for (expected) vertices ``Y``."""
+    if hasattr(model, "thresholds_"):
+        return np.r_[X.T @ (omega * Y.sum(axis=1)), omega @ Y]
+    return ((omega[:, None] * Y).T @ np.column_stack([X, np.ones(len(X))])).ravel()
+
+
+def truth(seed, n, d=2):
+    """Inputs and the distribution of their labels."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    logits = X @ rng.normal(size=(d, 3)) * 1.5
+    logits[:, 1] += 0.3
+    pi = np.exp(logits)
+    return X, pi / pi.sum(axis=1, keepdims=True), rng
+
+
+def draw(pi, rng):
+    """A label for each row; all three occur, so that the models compare."""
+    while True:
+        y = (rng.random(len(pi))[:, None] > pi.cumsum(axis=1)[:, :-1]).sum(axis=1)
+        if np.unique(y).size == 3:
+            return y
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_bound_grows_with_the_radius_and_covers_the_training_labels(name):
+    model, L = MODELS[name]
+    for seed in range(3):
+        X, pi, rng = truth(seed, 80)
+        y, weight = draw(pi, rng), rng.exponential(size=80)
+        model = clone(model).set_params(alpha=1e-3).fit(X, y, sample_weight=weight)
+        paid = np.average((strategy(model, X) @ L)[np.arange(y.size), y], weights=weight)
+        risks = [model.worst_case_risk(r) for r in (0.0, 0.1, 1.0)]
+        assert paid <= risks[0] + 1e-9
+        assert risks[0] < risks[1] < risks[2]
+        slope = (risks[2] - risks[1]) / 0.9
+        assert risks[1] - risks[0] == pytest.approx(0.1 * slope, rel=1e-9)
+        assert model.worst_case_risk() == risks[0]
+        # The objective is the mean loss and the regulariser, and the slope is the norm of the weights.
+        assert risks[0] + 0.5 * model.alpha * slope**2 == pytest.approx(model.objective_, rel=1e-9)
+        radii = [model.moment_radius(c) for c in (0.01, 0.5, 0.9, 0.999)]
+        assert sorted(radii) == radii
+
+
+@given(seed=st.integers(0, 2**32 - 1), name=st.sampled_from(sorted(MODELS)), log_alpha=st.floats(-5, 0))
+def test_the_bound_holds_for_every_distribution_within_its_radius(seed, name, log_alpha):
+    """For any label distributions, at the distance that their moments have: no chance is involved."""
+    model, L = MODELS[name]
+    X, pi, rng = truth(seed, 25)
+    y = draw(pi, rng)
+    omega = rng.exponential(size=25)
+    omega /= omega.sum()
+    model = clone(model).set_params(alpha=10.0**log_alpha, tol=1e-2).fit(X, y, sample_weight=omega)
+    other = rng.dirichlet(np.full(3, 0.3), size=25)
+    Y = other @ vertices(model, np.arange(3))
+    apart = moments(model, X, Y, omega) - moments(model, X, vertices(model, y), omega)
+    expected = omega @ np.sum(strategy(model, X) @ L * other, axis=1)
+    bound = model.worst_case_risk(float(np.linalg.norm(apart)))
+    assert expected <= bound + 1e-7 * (1 + bound)
+
+
+@pytest.mark.parametrize("name", ["zero_one", "cost", "ordinal"])
+def test_the_guarantee_covers_the_distribution_that_drew_the_labels(name):
+    """With few rows and little regularisation the training risk is optimistic; the guarantee is not."""
+    model, L = MODELS[name]
+    X, pi, rng = truth(7, 30)
+    X_wide = np.column_stack([X, rng.normal(size=(30, 4))])
+    draws, covered, inside, optimistic = 120, 0, 0, 0
+    for _ in range(draws):
+        y = draw(pi, rng)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            fitted = clone(model).set_params(alpha=1e-3).fit(X_wide, y)
+        expected = np.mean(np.sum(strategy(fitted, X_wide) @ L * pi, axis=1))
+        radius = fitted.moment_radius(0.9)
+        covered += expected <= fitted.worst_case_risk(radius)
+        optimistic += expected > fitted.worst_case_risk(0.0)
+        omega = np.full(30, 1 / 30)
+        Y = pi @ vertices(fitted, np.arange(3))
+        apart = moments(fitted, X_wide, Y, omega) - moments(fitted, X_wide, vertices(fitted, y), omega)
+        inside += np.linalg.norm(apart) <= radius
+    assert covered >= 0.9 * draws
+    assert inside >= 0.9 * draws
+    assert optimistic >= 0.2 * draws
+
+
+@pytest.mark.parametrize("name", ["zero_one", "ordinal"])
+def test_the_radius_covers_even_where_labels_scatter_most(name):
+    """Two extreme labels at equal odds: the moments' spread is then that of the formula, not far below it."""
+    model, _ = MODELS[name]
+    rng = np.random.default_rng(0)
+    X = np.ones((40, 1)) * 3.0
+    pi = np.tile([0.4995, 0.001, 0.4995], (40, 1))
+    omega = np.full(40, 1 / 40)
+    fitted = clone(model).fit(X, np.arange(40) % 3)
+    Y = pi @ vertices(fitted, np.arange(3))
+    radii, lengths = {c: fitted.moment_radius(c) for c in (0.5, 0.9)}, []
+    for _ in range(500):
+        y = rng.choice(3, size=40, p=pi[0])
+        apart = moments(fitted, X, Y, omega) - moments(fitted, X, vertices(fitted, y), omega)
+        lengths.append(np.linalg.norm(apart))
+    for confidence, radius in radii.items():
+        assert np.mean(np.array(lengths) <= radius) >= confidence
+    assert max(lengths) >= 0.5 * radii[0.5]
