@@ -1,4 +1,4 @@
-"""``python -m benchmarks [losses] [costs] [training] [growth] [memory] [start]``: all parts by default."""
+"""``python -m benchmarks [losses] [costs] [training] [kernels] [growth] [memory] [start]``: all parts by default."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import importlib
 import os
 
-PARTS = ("losses", "costs", "training", "growth", "memory", "start")
+PARTS = ("losses", "costs", "training", "kernels", "growth", "memory", "start")
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 

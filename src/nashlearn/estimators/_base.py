@@ -94,6 +94,7 @@ class BaseNash(ClassifierMixin, BaseEstimator):
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         game, design, span, bias = self._game_and_scores(classes.size, X.shape[1])
         problem: Any
+        kernel = None
         if self.kernel is None:
             problem = Problem(X, codes, omega, float(self.alpha), game, design)
         else:
@@ -112,10 +113,10 @@ class BaseNash(ClassifierMixin, BaseEstimator):
         )
         self.classes_ = classes
         self.n_iter_, self.objective_, self.dual_gap_ = trained.n_iter, trained.objective, trained.dual_gap
-        if self.kernel is None:
+        self._kernel = kernel
+        if kernel is None:
             self._store(trained.w)
         else:
-            self._kernel = kernel
             self._keep_support(X, trained.w, kept, bias)
         self._weight_norm = trained.norm
         self._loss_of_training = trained.objective - 0.5 * float(self.alpha) * trained.norm**2
@@ -128,7 +129,7 @@ class BaseNash(ClassifierMixin, BaseEstimator):
         """Keep the examples whose coefficients are not zero, and those."""
         own = np.flatnonzero(C.any(axis=1))
         self.support_ = kept[own]
-        self.support_vectors_ = X[own][:, :0] if self._kernel.precomputed else X[own]
+        self.support_vectors_ = X[own][:, :0] if self._pairwise() else X[own]
         self._store_span(C[own], bias)
 
     def _weighted(self, X: Any, y: np.ndarray, codes: np.ndarray, sample_weight: Any) -> tuple[Any, Any, Any, Any]:
@@ -177,7 +178,7 @@ class BaseNash(ClassifierMixin, BaseEstimator):
         """What the weights say of each row, without intercepts: ``X coef'``, or the same in the span of the kernel."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        if self.kernel is None:
+        if self._kernel is None:
             return safe_sparse_dot(X, self.coef_.T.astype(X.dtype, copy=False))
         if self._kernel.precomputed:
             return safe_sparse_dot(X[:, self.support_], self.dual_coef_.T)
@@ -208,7 +209,8 @@ class BaseNash(ClassifierMixin, BaseEstimator):
 
         With ``radius=moment_radius(confidence)`` the distribution that the labels were drawn from is among them
         with that confidence: the bound is then a guarantee for new labels at the training inputs. It holds for
-        draws from ``predict_proba``, not for the most probable label, and in the mean over the training inputs.
+        answers drawn from the strategy ``p``, abstention included where it is an option, not for the most probable
+        answer, and in the mean over the training inputs.
 
         Parameters
         ----------

@@ -186,7 +186,7 @@ def climb(problem: KernelProblem, Q: np.ndarray, progress: Progress, rng: np.ran
             return
         progress.n_iter += 1
         chosen = _working_set(state, promise, gram.capacity)
-        enough = max(0.3 * progress.tol, 0.1 * progress.gap) * progress.primal
+        enough = max(0.3 * progress.tol, 0.03 * progress.gap) * progress.primal
         _sweep_set(problem, state, chosen, near, shares, diagonal, truth, enough)
 
 
@@ -242,14 +242,16 @@ def _sweep_set(
     slots = problem.gram.rows(chosen)
     span = problem.span
     K, C, Q = problem.gram.square(chosen, slots), state.C[chosen], state.Q[chosen]
-    rows, W = span.square(K, state.KC[:, chosen], state.C)
+    exact = chosen.size > _NEWTON_LIMIT or not np.isfinite(enough)
+    # Sweeps wait for memory: half the bytes are half the time, and Newton's method mends what rounding spoils.
+    rows, W = span.square(K if exact else K.astype(np.float32), state.KC[:, chosen], state.C)
     active, first, classes = span.lists(near[chosen])
     budget = float(_SWEEPS * active.size)
     work = inner_sweeps(
         problem.game.params, rows, W, Q, shares[chosen], diagonal[chosen], active, first, classes,
         problem.game.n_options, 0.0, _ENOUGH, budget, 0.0,
     )  # fmt: skip
-    if work >= budget and chosen.size <= _NEWTON_LIMIT and np.isfinite(enough):
+    if work >= budget and not exact:
         outside = span.scores(state.KC[:, chosen].T - K @ span.reduce(C), state.C) - span.scores(0.0, C)
         part = WorkingSet(
             problem.game, span, problem.alpha, K, truth[chosen], problem.omega[chosen], np.ascontiguousarray(outside)

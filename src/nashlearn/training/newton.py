@@ -134,7 +134,12 @@ def _by_cholesky(curvature: _Curvature, gradient: np.ndarray, alpha: float, damp
     H = curvature.matrix()
     diagonal = np.einsum("jj->j", H)
     diagonal += alpha + max(damping, 1e-14) * diagonal.mean()
-    factor = sl.cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
+    try:
+        factor = sl.cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError:  # rounding has made it indefinite: features of very different sizes
+        if damping > 1.0:
+            return -gradient / diagonal.max()
+        return _by_cholesky(curvature, gradient, alpha, max(100.0 * damping, 1e-12))
     return -sl.cho_solve(factor, gradient.ravel(), check_finite=False).reshape(gradient.shape)
 
 
