@@ -145,8 +145,9 @@ def main() -> None:
         for name, model in task.models.items():
             print(compete(task, name, model), flush=True)
     print(
-        "\ngap: proven relative distance of the objective to its optimum. worst case: proven bound on the mean loss of\n"
-        "the randomised predictions, over all label distributions with the moments of the training data. Lower is better."
+        "\ngap: proven relative distance of the objective to its optimum. worst case: proven bound on the mean loss\n"
+        "of the randomised predictions, over all label distributions with the moments of the training data.\n"
+        "Lower is better throughout."
     )
 
 
