@@ -36,7 +36,7 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("name", TABLES)
 def test_reduced_table(name, folder):
     table, store = TABLES[name], run_table(name, QUICK, folder)
-    summary = summarise(name, table, store)
+    summary = summarise(table, store)
     for column in table.columns:
         if column.method is None or not METHODS[column.method].available:
             continue
