@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nashlearn import games
+    from nashlearn import datasets, games
     from nashlearn.estimators import NashAbstainer, NashClassifier, NashOrdinalClassifier
     from nashlearn.game import Equilibrium, Game, Polytope
 
@@ -23,6 +23,7 @@ __all__ = [
     "NashOrdinalClassifier",
     "Polytope",
     "__version__",
+    "datasets",
     "games",
 ]
 
@@ -36,12 +37,15 @@ _HOMES = {
 }
 
 
+_ROOMS = ("datasets", "games")
+
+
 def __getattr__(name: str) -> Any:
     """Import ``name`` from its room, once: later look-ups find it in the module's namespace."""
     if name in _HOMES:
         value = getattr(importlib.import_module(_HOMES[name]), name)
-    elif name == "games":
-        return importlib.import_module("nashlearn.games")
+    elif name in _ROOMS:
+        return importlib.import_module(f"nashlearn.{name}")
     elif name == "__version__":
         from importlib.metadata import version
 
