@@ -15,16 +15,6 @@ from nashlearn.datasets import (
     ordinal_names,
 )
 
-
-def _absent() -> bool:
-    try:
-        return not (data_home() / "multiclass").is_dir()
-    except FileNotFoundError:
-        return True
-
-
-needs_data = pytest.mark.skipif(_absent(), reason="the data are absent: set NASHLEARN_DATA")
-
 # rows, features, classes present
 MULTICLASS = {
     "iris": (150, 4, 3),
@@ -65,7 +55,7 @@ def home(tmp_path, monkeypatch):
     return tmp_path
 
 
-@needs_data
+@pytest.mark.data
 @pytest.mark.parametrize("name", multiclass_names())
 def test_multiclass_is_as_published(name):
     bunch = load_multiclass(name)
@@ -74,7 +64,7 @@ def test_multiclass_is_as_published(name):
     assert len(bunch.feature_names) == bunch.data.shape[1]
 
 
-@needs_data
+@pytest.mark.data
 @pytest.mark.parametrize("name", ordinal_names())
 def test_ordinal_is_as_published(name):
     bunch = load_ordinal(name)
@@ -83,7 +73,7 @@ def test_ordinal_is_as_published(name):
     assert len(bunch.target) == len(bunch.data)
 
 
-@needs_data
+@pytest.mark.data
 def test_published_splits_are_partitions():
     for bunch, sizes in ((load_multiclass("glass"), (149, 65)), (load_ordinal("diabetes"), (30, 13))):
         assert len(bunch.splits) == 20
@@ -92,12 +82,12 @@ def test_published_splits_are_partitions():
             assert np.array_equal(np.sort(np.concatenate([train, test])), np.arange(len(bunch.data)))
 
 
-@needs_data
+@pytest.mark.data
 def test_published_training_files_come_first():
     assert (load_multiclass("sat").n_train, load_multiclass("optdigits").n_train) == (4435, 3823)
 
 
-@needs_data
+@pytest.mark.data
 def test_small_sets_are_cut_by_length_and_large_ones_by_frequency():
     counts = np.bincount(load_ordinal("bank").target)[1:]
     assert counts.max() - counts.min() <= 1
@@ -105,7 +95,7 @@ def test_small_sets_are_cut_by_length_and_large_ones_by_frequency():
     assert not np.array_equal(load_ordinal("stocks").target, load_ordinal("stocks", "y_eqfreq").target)
 
 
-@needs_data
+@pytest.mark.data
 def test_mnist():
     digits = load_mnist(50)
     assert digits.data.shape == (50, 784)

@@ -53,6 +53,7 @@ CALLS = {
     "inf in X": (lambda m: m().fit(with_entry(np.inf), Y), "Input X contains infinity"),
     "NaN in sparse X": (lambda m: m().fit(with_entry(np.nan, csr=True), Y), "Input X contains NaN"),
     "NaN in predict": (lambda m: m().fit(X, Y).predict(with_entry(np.nan)), "Input X contains NaN"),
+    "overflow in X": (lambda m: m().fit(1e200 * X, Y), "squares of its rows overflow"),
     "empty X": (lambda m: m().fit(X[:0], Y[:0]), "0 sample(s)"),
     "no features": (lambda m: m().fit(X[:, :0], Y), "0 feature(s)"),
     "1-D X": (lambda m: m().fit(X[:, 0], Y), "Expected 2D array"),
@@ -122,6 +123,8 @@ LOSSES = {
     "ordinal decision": (NashOrdinalClassifier(decision="best"), "decision must be 'scores' or 'equilibrium'"),
     "negative price": (NashAbstainer(-0.1), "cost must be finite and not negative; got -0.1"),
     "NaN price": (NashAbstainer(np.nan), "cost must be finite and not negative"),
+    "price in words": (NashAbstainer("dear"), "cost must be a number or one number for each label; got 'dear'"),
+    "ordinal cost matrix": (NashOrdinalClassifier(np.eye(3)), "loss must be 'absolute'"),
     "prices": (NashAbstainer([0.1, 0.2]), "cost must be a number or one for each of the 3 labels"),
 }
 
@@ -149,3 +152,9 @@ def test_losses_and_decisions(case):
 def test_before_fit(make, call):
     with pytest.raises(NotFittedError):
         call(make())
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_sparse_gram_matrices(make):
+    with pytest.raises(TypeError, match="Sparse data was passed"):
+        make(kernel="precomputed").fit(sp.csr_array(X @ X.T), Y)

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from nashlearn.datasets import data_home
 from reproduce import constraints, page, protocol
 from reproduce.methods import METHODS
 from reproduce.papers import PAPERS, train_size
@@ -16,23 +15,13 @@ from reproduce.summary import summarise
 from reproduce.tables import GROUPS, TABLES
 
 
-def _absent() -> bool:
-    try:
-        return not (data_home() / "multiclass").is_dir()
-    except FileNotFoundError:
-        return True
-
-
-needs_data = pytest.mark.skipif(_absent(), reason="the data are absent: set NASHLEARN_DATA")
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Results of the reduced profile, shared by the tests of this file."""
     return tmp_path_factory.mktemp("results")
 
 
-@needs_data
+@pytest.mark.data
 @pytest.mark.parametrize("name", TABLES)
 def test_reduced_table(name, folder):
     table, store = TABLES[name], run_table(name, QUICK, folder)
@@ -52,7 +41,7 @@ def test_reduced_table(name, folder):
     assert table.title in text
 
 
-@needs_data
+@pytest.mark.data
 def test_reduced_table_of_constraints(folder):
     run_table("table2_linear", QUICK, folder)
     store = constraints.run("table1", QUICK, folder)
@@ -63,7 +52,7 @@ def test_reduced_table_of_constraints(folder):
     assert "table1: constraints" in page.write(folder, QUICK).read_text()
 
 
-@needs_data
+@pytest.mark.data
 def test_a_run_is_taken_up_where_it_was_left(folder, capsys):
     store = run_table("table4", QUICK, folder)
     lines = store.path.read_text().splitlines()
@@ -118,7 +107,7 @@ def test_grids_are_the_published_ones():
     assert second.strengths == tuple(2.0 ** (i / 2) for i in range(-3, 4))
 
 
-@needs_data
+@pytest.mark.data
 def test_splits_have_standardised_training_parts():
     data = protocol.data("multiclass", "iris", 3)
     assert data.X.shape == (105, 4) and data.X_test.shape == (45, 4)

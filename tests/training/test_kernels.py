@@ -133,6 +133,8 @@ def test_sparse_rows_and_zero_weights():
         ({"kernel": "poly", "degree": 1.5}, X, "integer degree"),
         ({"kernel": "rbf", "gamma": 0.0}, X, "gamma must be"),
         ({"kernel": "rbf", "gamma": "wide"}, X, "gamma must be"),
+        ({"kernel": "rbf", "gamma": None}, X, "gamma must be"),
+        ({"kernel": "poly", "degree": "two"}, X, "integer degree"),
         ({"kernel": "rbf", "cache_size": 0}, X, "cache_size must be"),
     ],
 )

@@ -77,7 +77,7 @@ class BaseNash(ClassifierMixin, BaseEstimator):
             self,
             X,
             y,
-            accept_sparse="csr",
+            accept_sparse=False if self._pairwise() else "csr",
             dtype=[np.float64, np.float32],
             order="C",
             accept_large_sparse=True,
@@ -102,6 +102,9 @@ class BaseNash(ClassifierMixin, BaseEstimator):
             gram = Gram(kernel, X, bias, self.cache_size)
             gram.refuse_indefinite(rng)
             problem = KernelProblem(gram, codes, omega, float(self.alpha), game, span)
+        spread = float(np.sqrt(0.5 * (omega**2 @ problem.squared_diameters())))
+        if not np.isfinite(spread):
+            raise ValueError("X has values so large that the squares of its rows overflow; scale the features.")
         trained = train(
             problem,
             method=linear if self.kernel is None else climb,
@@ -120,7 +123,7 @@ class BaseNash(ClassifierMixin, BaseEstimator):
             self._keep_support(X, trained.w, kept, bias)
         self._weight_norm = trained.norm
         self._loss_of_training = trained.objective - 0.5 * float(self.alpha) * trained.norm**2
-        self._moment_spread = float(np.sqrt(0.5 * (omega**2 @ problem.squared_diameters())))
+        self._moment_spread = spread
         if self.warm_start:
             self._trained: Trained = trained
         return self

@@ -140,6 +140,8 @@ class NashClassifier(PerClassNash):
                 )
             return _NAMED[self.loss](k)
         game = self.loss(k) if callable(self.loss) else games.cost(self.loss)
+        if not hasattr(game, "n_labels"):
+            raise TypeError(f"loss must map the number of classes to a game of nashlearn.games; it returned {game!r}.")
         if game.n_labels != k:
             raise ValueError(f"loss has {game.n_labels} columns, but y has {k} classes; it needs one for each.")
         return game

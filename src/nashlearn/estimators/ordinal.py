@@ -93,7 +93,7 @@ class NashOrdinalClassifier(BaseNash):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.loss != "absolute":
+        if not (isinstance(self.loss, str) and self.loss == "absolute"):
             raise ValueError(
                 f"loss must be 'absolute'; got {self.loss!r}. Other losses between grades: NashClassifier(loss)."
             )

@@ -83,7 +83,10 @@ def abstain(k: int, cost: float | Sequence[float] | np.ndarray = 0.5) -> Simplex
         What abstaining costs, whatever the label or for each; not negative.
     """
     k = label_count(k)
-    price = np.asarray(cost, dtype=np.float64)
+    try:
+        price = np.asarray(cost, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"cost must be a number or one number for each label; got {cost!r}") from None
     if price.ndim > 1 or (price.ndim == 1 and price.size != k):
         raise ValueError(f"cost must be a number or one for each of the {k} labels; got shape {price.shape}")
     if not (np.isfinite(price).all() and (price >= 0).all()):

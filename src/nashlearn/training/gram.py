@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -35,12 +36,13 @@ class Kernel:
     ``proven`` tells whether it is positive semidefinite by its form.
     """
 
-    def __init__(self, kernel: Any, gamma: Any, degree: float, coef0: float, X: Any):
+    def __init__(self, kernel: Any, gamma: Any, degree: Any, coef0: Any, X: Any):
         self.precomputed = isinstance(kernel, str) and kernel == "precomputed"
         named = isinstance(kernel, str) and kernel in _NAMED
         if not (callable(kernel) or self.precomputed or named):
             raise ValueError(f"kernel must be None, one of {_NAMED}, 'precomputed' or a callable; got {kernel!r}.")
-        if kernel == "poly" and not (coef0 >= 0 and degree >= 1 and degree == int(degree)):
+        numeric = isinstance(degree, numbers.Real) and isinstance(coef0, numbers.Real)
+        if named and kernel == "poly" and not (numeric and coef0 >= 0 and degree >= 1 and float(degree).is_integer()):
             raise ValueError(
                 f"kernel 'poly' is positive semidefinite for an integer degree >= 1 and coef0 >= 0; "
                 f"got degree={degree!r}, coef0={coef0!r}."
@@ -92,7 +94,7 @@ def _width(gamma: Any, X: Any) -> float:
         mean_square = (X.multiply(X) if hasattr(X, "multiply") else np.square(X)).mean()
         variance = float(mean_square - X.mean() ** 2)
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
-    if not 0 < gamma < np.inf:
+    if not isinstance(gamma, numbers.Real) or not 0 < float(gamma) < np.inf:
         raise ValueError(f"gamma must be 'scale', 'auto' or a positive number; got {gamma!r}.")
     return float(gamma)
 
