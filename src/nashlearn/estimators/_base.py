@@ -18,12 +18,13 @@ from nashlearn.training.design import PerClass
 from nashlearn.training.gram import Gram, Kernel
 from nashlearn.training.kernel import KernelProblem, SpanPerClass, climb
 
-__all__ = ["BaseNash", "PerClassNash"]
+__all__ = ["BaseNash", "PerClassNash", "number"]
 
 _BLOCK = 1 << 26  # bytes of kernel values in a block of predictions
 
 
-def _number(value: Any, name: str) -> float:
+def number(value: Any, name: str) -> float:
+    """``value`` as a float, or an error that names the parameter."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number; got {value!r}.")
     return float(value)
@@ -161,10 +162,10 @@ class BaseNash(ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         for name in ("alpha", "tol", "cache_size"):
-            value = _number(getattr(self, name), name)
+            value = number(getattr(self, name), name)
             if not 0 < value < np.inf:
                 raise ValueError(f"{name} must be a positive, finite number; got {value!r}.")
-        if not _number(self.max_iter, "max_iter").is_integer() or self.max_iter < 1:
+        if not number(self.max_iter, "max_iter").is_integer() or self.max_iter < 1:
             raise ValueError(f"max_iter must be a positive integer; got {self.max_iter!r}.")
 
     def _game_and_scores(self, k: int, d: int) -> tuple[Any, Any, Any, float]:
@@ -221,7 +222,7 @@ class BaseNash(ClassifierMixin, BaseEstimator):
             Not negative; 0 for distributions with the moments of the training data.
         """
         check_is_fitted(self)
-        if not 0 <= _number(radius, "radius") < np.inf:
+        if not 0 <= number(radius, "radius") < np.inf:
             raise ValueError(f"radius must be a finite number, not negative; got {radius!r}.")
         return self._loss_of_training + float(radius) * self._weight_norm
 
@@ -239,7 +240,7 @@ class BaseNash(ClassifierMixin, BaseEstimator):
             Between 0 and 1, both excluded.
         """
         check_is_fitted(self)
-        if not 0 < _number(confidence, "confidence") < 1:
+        if not 0 < number(confidence, "confidence") < 1:
             raise ValueError(f"confidence must lie between 0 and 1; got {confidence!r}.")
         return self._moment_spread * (1.0 + float(np.sqrt(-np.log1p(-confidence))))
 

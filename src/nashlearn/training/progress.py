@@ -33,10 +33,10 @@ class Progress:
 
     @property
     def gap(self) -> float:
-        """``(P - D) / P``, never below the rounding of the two."""
+        """``(P - D) / |P|``, never negative; corrected losses of missing labels may make ``P`` itself negative."""
         if not np.isfinite(self.primal):
             return np.inf
-        return max(self.primal - self.dual, 0.0) / max(self.primal, _TINY)
+        return max(self.primal - self.dual, 0.0) / max(abs(self.primal), _TINY)
 
     @property
     def done(self) -> bool:
