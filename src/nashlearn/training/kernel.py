@@ -29,7 +29,8 @@ _FRESH = 600  # examples that may enter a working set in a round
 _FIRST = 8  # the first working set is a random part of the data: one in so many
 _ENOUGH = 0.01  # part of a working set's first gain below which a sweep is not worth another
 _SWEEPS = 30  # sweeps over a working set before Newton's method takes over
-_NEWTON_LIMIT = 3000  # examples in a working set up to which it may
+_SCALE = 3.0  # first smoothing of Newton's method, in units of the game's scale
+_NEWTON_LIMIT = 6000  # examples in a working set up to which it may
 
 
 class SpanPerClass:
@@ -56,6 +57,10 @@ class SpanPerClass:
         M = U @ U.T
         M *= K[np.ix_(owner, owner)]
         return M
+
+    def covariance_diagonal(self, K: np.ndarray, U: np.ndarray, owner: np.ndarray) -> np.ndarray:
+        """The diagonal of :meth:`covariance`."""
+        return np.einsum("ac,ac->a", U, U) * np.diagonal(K)[owner]
 
     def squared_diameters(self, diagonal: np.ndarray) -> np.ndarray:
         """Squared distance between the moments of two labels, for examples with this diagonal."""
@@ -92,6 +97,10 @@ class SpanShared:
         M = K[np.ix_(owner, owner)] * total * total[:, None]
         M += U @ U.T
         return M
+
+    def covariance_diagonal(self, K: np.ndarray, U: np.ndarray, owner: np.ndarray) -> np.ndarray:
+        """The diagonal of :meth:`covariance`."""
+        return U.sum(axis=1) ** 2 * np.diagonal(K)[owner] + np.einsum("ac,ac->a", U, U)
 
     def squared_diameters(self, diagonal: np.ndarray) -> np.ndarray:
         """Squared distance between the moments of the lowest and the highest label."""
@@ -165,6 +174,7 @@ class _State:
     Q: np.ndarray
     C: np.ndarray
     KC: np.ndarray
+    mu: float = 0.0  # smoothing at which Newton's method takes good steps
 
 
 def climb(problem: KernelProblem, Q: np.ndarray, progress: Progress, rng: np.random.Generator, start: Any) -> None:
@@ -174,6 +184,7 @@ def climb(problem: KernelProblem, Q: np.ndarray, progress: Progress, rng: np.ran
     diagonal = gram.diagonal + problem.span.offset
     truth = problem.truth()
     state = _State(Q, shares[:, None] * (truth - Q), np.zeros((problem.span.functions, n)))
+    state.mu = _SCALE * problem.game.scale
     _refresh(problem, state)
     near, promise = np.ones((n, k), np.bool_), np.empty(n)
     some = np.sort(rng.choice(n, max(min(n, 2 * k), min(n // _FIRST, gram.capacity)), replace=False))
@@ -256,7 +267,8 @@ def _sweep_set(
         part = WorkingSet(
             problem.game, span, problem.alpha, K, truth[chosen], problem.omega[chosen], np.ascontiguousarray(outside)
         )
-        Q = newton_on_set(part, Q, enough)
+        Q, mu = newton_on_set(part, Q, enough, state.mu)
+        state.mu = max(state.mu, mu)
     state.Q[chosen] = Q
     state.C[chosen] = shares[chosen, None] * (truth[chosen] - Q)
     change = span.reduce(state.C[chosen] - C)

@@ -6,7 +6,8 @@ are known by coefficients ``c`` only, so the Newton equation is solved where its
 
     (alpha I + U A U') z = -U A r,        step of c = -(r + U' z) / alpha,
 
-a system with one unknown per direction in which an example at a kink can move. Cost: O(m^3 / 3) for m of them.
+a system with one unknown per direction in which an example at a kink can move. Cost: O(m^3 / 3) for m of them, or
+the products with ``A`` that conjugate gradients need.
 """
 
 from __future__ import annotations
@@ -23,8 +24,12 @@ from nashlearn.training.problem import risk_rows, smooth_rows
 
 __all__ = ["WorkingSet", "newton_on_set"]
 
-_STEPS = 40
-_SCALE = 3.0  # first mu, in units of the game's scale
+_STEPS = 80
+_SHORT, _SHORT_STEPS = 0.1, 3  # so many steps below this length, and the problem is made smoother
+_SMOOTHER = 4.0
+_FACTOR_LIMIT = 1500  # directions up to which factors are faster than conjugate gradients
+_CG_STEPS = 200
+_INEXACT = 0.1
 
 
 @dataclass
@@ -100,15 +105,14 @@ def _directions(loss, mu, omega, Q, tight, U, owner):
     return m
 
 
-def newton_on_set(part: WorkingSet, Q: np.ndarray, enough: float) -> np.ndarray:
-    """Label distributions of the set whose own duality gap is at most ``enough``, or the best found."""
+def newton_on_set(part: WorkingSet, Q: np.ndarray, enough: float, mu: float) -> tuple[np.ndarray, float]:
+    """Label distributions of the set whose own duality gap is at most ``enough``, or the best found; the last ``mu``."""
     alpha, omega, truth = part.alpha, part.omega, part.truth
-    mu = _SCALE * part.game.scale
     centre, q, tight = Q.copy(), Q.copy(), np.empty((Q.shape[0], part.game.n_options), np.bool_)
     C = omega[:, None] * (truth - Q) / alpha
     AC = part.spread(C)
     best, best_Q = part.dual(Q, C, AC), Q
-    smooth = part.smoothed(C, AC, mu, centre, q, tight)
+    smooth, short = part.smoothed(C, AC, mu, centre, q, tight), 0
     for _ in range(_STEPS):
         r = alpha * C + omega[:, None] * (q - truth)
         Ar = part.spread(r)
@@ -133,7 +137,23 @@ def newton_on_set(part: WorkingSet, Q: np.ndarray, enough: float) -> np.ndarray:
                 break
             length = min(max(-slope * length**2 / (2 * (value - smooth - length * slope)), 0.05 * length), 0.5 * length)
         C, AC, smooth = C + length * step, AC + length * spread, value
-    return best_Q
+        short = short + 1 if length < _SHORT else 0
+        if short == _SHORT_STEPS:  # too many kinks in the way: a smoother problem, around the best point so far
+            mu, short = _SMOOTHER * mu, 0
+            centre[:] = best_Q
+            C = omega[:, None] * (truth - best_Q) / alpha
+            AC = part.spread(C)
+            smooth = part.smoothed(C, AC, mu, centre, q, tight)
+    return best_Q, mu
+
+
+@njit(cache=True, nogil=True)
+def _combine(U, owner, z, out):
+    """``U' z``: the combination of directions, each in the scores of its owner, into ``out`` (examples, k)."""
+    out[:] = 0.0
+    for a in range(owner.size):
+        for c in range(U.shape[1]):
+            out[owner[a], c] += U[a, c] * z[a]
 
 
 def _newton_step(
@@ -143,11 +163,41 @@ def _newton_step(
     U, owner = np.empty((n * k, k)), np.empty(n * k, np.int64)
     m = _directions(part.game.params, mu, part.omega, q, tight, U, owner)
     U, owner = U[:m], owner[:m]
-    step = -r / part.alpha
+    step = np.zeros((n, k))
     if m:
-        M = part.span.covariance(part.K, U, owner)
-        np.einsum("jj->j", M)[:] += part.alpha
-        factor = sl.cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
-        z = sl.cho_solve(factor, np.einsum("ac,ac->a", U, Ar[owner]), check_finite=False)
-        np.add.at(step, owner, U * (z / part.alpha)[:, None])
+        solve = _by_factor if m <= _FACTOR_LIMIT else _by_conjugate_gradients
+        _combine(U, owner, solve(part, U, owner, np.einsum("ac,ac->a", U, Ar[owner])), step)
+    step -= r
+    step /= part.alpha
     return step
+
+
+def _by_factor(part: WorkingSet, U: np.ndarray, owner: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """``(alpha I + U A U')^-1 b`` by Cholesky's factors."""
+    M = part.span.covariance(part.K, U, owner)
+    np.einsum("jj->j", M)[:] += part.alpha
+    factor = sl.cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
+    return sl.cho_solve(factor, b, check_finite=False)
+
+
+def _by_conjugate_gradients(part: WorkingSet, U: np.ndarray, owner: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The same to a tenth of its right-hand side, scaled by the diagonal."""
+    scale = part.alpha + part.span.covariance_diagonal(part.K, U, owner)
+    spread = np.empty(part.truth.shape)
+    x, residual = np.zeros_like(b), b.copy()
+    scaled = residual / scale
+    direction, product = scaled.copy(), float(residual @ scaled)
+    enough = _INEXACT**2 * product
+    for _ in range(_CG_STEPS):
+        _combine(U, owner, direction, spread)
+        image = part.alpha * direction + np.einsum("ac,ac->a", U, part.spread(spread)[owner])
+        length = product / float(direction @ image)
+        x += length * direction
+        residual -= length * image
+        scaled = residual / scale
+        product, before = float(residual @ scaled), product
+        if product <= enough:
+            break
+        direction *= product / before
+        direction += scaled
+    return x
