@@ -106,7 +106,7 @@ def _directions(loss, mu, omega, Q, tight, U, owner):
 
 
 def newton_on_set(part: WorkingSet, Q: np.ndarray, enough: float, mu: float) -> tuple[np.ndarray, float]:
-    """Label distributions of the set whose own duality gap is at most ``enough``, or the best found; the last ``mu``."""
+    """Label distributions of the set with a gap of their own of ``enough``, or the best found; and the last ``mu``."""
     alpha, omega, truth = part.alpha, part.omega, part.truth
     centre, q, tight = Q.copy(), Q.copy(), np.empty((Q.shape[0], part.game.n_options), np.bool_)
     C = omega[:, None] * (truth - Q) / alpha
