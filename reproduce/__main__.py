@@ -14,7 +14,7 @@ def main() -> None:
     """Run the tables that were asked for, one after another, and rewrite the page."""
     # Thread pools read these once, when NumPy and Numba are first imported.
     os.environ.update(dict.fromkeys(THREADS, "1"))
-    from reproduce import constraints, page
+    from reproduce import constraints, page, sensitivity
     from reproduce.protocol import FULL, QUICK
     from reproduce.run import run_table
     from reproduce.tables import GROUPS
@@ -33,7 +33,7 @@ def main() -> None:
 
     profile = QUICK if options.quick else FULL
     folder = HERE / "results" / profile.name
-    runners = {"table1": constraints.run}
+    runners = {"table1": constraints.run, "sensitivity": sensitivity.run}
     for table in dict.fromkeys(t for name in asked for t in GROUPS.get(name, (name,))):
         if not options.page_only:
             page.note_machine(folder, table, options.jobs)

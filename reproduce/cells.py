@@ -11,9 +11,9 @@ import numpy as np
 
 from reproduce import protocol
 from reproduce.methods import ABSTAIN, METHODS, Method
-from reproduce.tables import TABLES
+from reproduce.tables import TABLES, Table
 
-__all__ = ["evaluate", "tune"]
+__all__ = ["evaluate", "fold_losses", "tune"]
 
 TUNING_TOL, FINAL_TOL = 1e-2, 1e-3
 
@@ -30,21 +30,29 @@ def _path(
         yield int(position), model.fit(X, y)
 
 
-def tune(key: list[Any]) -> dict[str, Any]:
-    """Validation losses, summed over a fold, for every strength at one gamma."""
-    table_name, name, method_name, step, fold, gamma, strengths = key
-    table, method = TABLES[table_name], METHODS[method_name]
-    data = protocol.data(table.room, name, 0)
-    held = protocol.folds(len(data.y), name, step)[fold]
+def fold_losses(
+    table: Table, method: Method, data: protocol.Data, held: np.ndarray, strengths: list[float], gamma: float
+) -> list[float]:
+    """Validation losses, summed over the rows ``held`` out, for every strength at one gamma."""
     kept = np.setdiff1d(np.arange(len(data.y)), held)
     classes, y = np.unique(data.y[kept], return_inverse=True)
     losses = [0.0] * len(strengths)
-    begin = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # unconverged fits compete as they are
         for position, model in _path(method, data.X[kept], y, strengths, gamma):
             answers = method.answer(model, data.X[held])
             losses[position] = float(table.losses(answers, data.classes[classes], data.classes[data.y[held]]).sum())
+    return losses
+
+
+def tune(key: list[Any]) -> dict[str, Any]:
+    """Validation losses of one fold of the first split."""
+    table_name, name, method_name, step, fold, gamma, strengths = key
+    table, method = TABLES[table_name], METHODS[method_name]
+    data = protocol.data(table.room, name, 0)
+    held = protocol.folds(len(data.y), name, step)[fold]
+    begin = time.perf_counter()
+    losses = fold_losses(table, method, data, held, strengths, gamma)
     return {"key": key, "losses": losses, "rows": len(held), "seconds": time.perf_counter() - begin}
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.report import machine
+from reproduce import sensitivity
 from reproduce.constraints import KINDS
 from reproduce.methods import METHODS
 from reproduce.papers import PAPERS
@@ -219,6 +220,37 @@ def _constraints(store: Store) -> str:
     )
 
 
+def _sensitivity(folder: Path) -> str:
+    """What other tuning splits would have printed, beside the paper's figure and ours."""
+    store, rows = Store(folder / "sensitivity.jsonl"), []
+    for table_name, name, method in sensitivity.CASES:
+        table = TABLES[table_name]
+        found = [record for record in store if record["key"][:3] == [table_name, name, method]]
+        if not found:
+            continue
+        column = next(column for column in table.columns if column.method == method)
+        summary = summarise(table, Store(folder / f"{table_name}.jsonl"))
+        means = np.array([table.shown(record["loss"]) for record in found])
+        published, cell = summary.paper(column, name), summary.cells.get((name, method))
+        rows.append(
+            [
+                f"{table_name}, {name}, {column.heading}",
+                _number(published[0] if published else None, 3),
+                _number(cell.mean if cell else None, 3),
+                ", ".join(f"{mean:.3f}" for mean in means),
+                f"{means.mean():.3f} ({means.min():.3f} to {means.max():.3f})",
+            ]
+        )
+    if not rows:
+        return ""
+    heads = ["figure", "paper", "here", "mean over all splits, tuned on split 0, 1, …", "mean and range"]
+    note = (
+        "The same protocol with other splits in the place of the first: what a figure owes to the rows that its "
+        "parameters were tuned on. A published figure within the range is no evidence of another method."
+    )
+    return "\n\n".join(["## sensitivity: the split that parameters are tuned on", note, _grid(heads, rows)])
+
+
 def _machines(folder: Path) -> str:
     lines = []
     for record in Store(folder / "machine.jsonl"):
@@ -248,6 +280,7 @@ def write(folder: Path, profile: Profile) -> Path:
     counts = Store(folder / "table1.jsonl")
     if list(counts):
         sections.append(_constraints(counts))
+    sections.append(_sensitivity(folder))
     head = _HEAD.format(folder=f"reproduce/results/{profile.name}", splits=profile.splits)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "summary.json").write_text(json.dumps(plain, indent=1) + "\n", encoding="utf-8")

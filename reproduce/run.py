@@ -16,7 +16,7 @@ from reproduce.protocol import FOLDS, LOADERS, Profile, Round
 from reproduce.store import Store
 from reproduce.tables import TABLES, Table
 
-__all__ = ["carry_out", "chosen", "run_table", "sets_of"]
+__all__ = ["around", "carry_out", "chosen", "run_table", "sets_of"]
 
 Key = list[Any]
 
@@ -53,7 +53,8 @@ def _best(store: Store, base: Key, strengths: tuple[float, ...], gammas: tuple[f
     return strengths[column], gammas[row]
 
 
-def _around(best: tuple[float, float], factors: Round) -> Round:
+def around(best: tuple[float, float], factors: Round) -> Round:
+    """The values of the second round: multiples of the best of the first."""
     strength, gamma = best
     return Round(tuple(strength * f for f in factors.strengths), tuple(gamma * f for f in factors.gammas))
 
@@ -62,7 +63,7 @@ def chosen(store: Store, table_name: str, name: str, method: str, profile: Profi
     """The tuned (strength, gamma) of a method on a set; KeyError where tuning is not complete."""
     first, factors = protocol.rounds(METHODS[method].grid, METHODS[method].kernel, profile)
     best = _best(store, [table_name, name, method, 1], first.strengths, first.gammas)
-    second = _around(best, factors)
+    second = around(best, factors)
     return _best(store, [table_name, name, method, 2], second.strengths, second.gammas)
 
 
@@ -83,7 +84,7 @@ def run_table(table_name: str, profile: Profile, folder: Path, n_jobs: int = 1) 
     second = []
     for s, m in pairs:
         best = _best(store, [table_name, s, m, 1], grids[m][0].strengths, grids[m][0].gammas)
-        second += _tuning([table_name, s, m, 2], _around(best, grids[m][1]))
+        second += _tuning([table_name, s, m, 2], around(best, grids[m][1]))
     carry_out(cells.tune, second, store, n_jobs, f"{table_name} tuning 2/2")
 
     splits = []

@@ -160,4 +160,5 @@ GROUPS = {
     "IV": ("table4",),
     "V": ("table5",),
     "VI": ("table6_linear", "table6_gaussian"),
+    "sensitivity": ("sensitivity",),
 }
