@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Timed", "capped", "interleaved", "per_call", "resident"]
+__all__ = ["Timed", "capped", "in_fresh_process", "interleaved", "per_call", "resident"]
 
 Timed = tuple[float, Any]
 
@@ -93,3 +93,19 @@ def resident(field: str = "VmRSS") -> int:
         if line.startswith(field):
             return int(line.split()[1]) * 1024
     raise RuntimeError(f"{field} is not reported by this kernel")
+
+
+def in_fresh_process(work: Callable[..., None], *arguments: Any) -> Any:
+    """What ``work(*arguments, pipe)`` sends from a process of its own, which starts without this one's memory."""
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=work, args=(*arguments, sender))
+    child.start()
+    sender.close()
+    try:
+        answer = receiver.recv()
+    except EOFError:
+        child.join()
+        raise RuntimeError(f"the measured process died with exit code {child.exitcode}") from None
+    child.join()
+    return answer

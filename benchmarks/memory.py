@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from pathlib import Path
 from typing import Any
 
@@ -44,20 +43,9 @@ def _measure(case: str, pipe: Any) -> None:
     pipe.send({"case": case, "shape": shape, "input": input_bytes, "grown": grown, "allowed": allowed})
 
 
-def _in_fresh_process(case: str) -> dict[str, Any]:
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_measure, args=(case, sender))
-    child.start()
-    sender.close()
-    answer: dict[str, Any] = receiver.recv()
-    child.join()
-    return answer
-
-
 def run() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Tables and records of a dense and a CSR case."""
-    records = [_in_fresh_process(case) for case in CASES]
+    records = [measure.in_fresh_process(_measure, case) for case in CASES]
     rows = [
         [r["case"], r["shape"]]
         + [f"{r[name] / 2**20:.0f} MiB" for name in ("input", "grown", "allowed")]
