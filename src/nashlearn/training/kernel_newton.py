@@ -141,8 +141,6 @@ def newton_on_set(part: WorkingSet, Q: np.ndarray, enough: float, mu: float) -> 
         if short == _SHORT_STEPS:  # too many kinks in the way: a smoother problem, around the best point so far
             mu, short = _SMOOTHER * mu, 0
             centre[:] = best_Q
-            C = omega[:, None] * (truth - best_Q) / alpha
-            AC = part.spread(C)
             smooth = part.smoothed(C, AC, mu, centre, q, tight)
     return best_Q, mu
 
