@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["cost_matrix", "label_count", "label_values", "label_weights"]
+__all__ = ["cost_matrix", "element_count", "label_count", "label_values", "label_weights", "pair_weights"]
 
 
 def label_count(k: Any) -> int:
@@ -52,3 +52,26 @@ def cost_matrix(L: Any) -> np.ndarray:
     if (matrix < 0).any():
         raise ValueError(f"L must not be negative, as a loss is not; its smallest entry is {matrix.min():g}")
     return matrix
+
+
+def element_count(name: str, n: Any, least: int) -> int:
+    """A number of elements as an int."""
+    if isinstance(n, bool) or not isinstance(n, numbers.Integral) or n < least:
+        raise ValueError(f"{name} must be an integer, at least {least}, the number of elements; got {n!r}")
+    return int(n)
+
+
+def pair_weights(weights: Any, n1: int, shape: tuple[int, int]) -> np.ndarray:
+    """A cost for each entry of ``shape``: those of each left element spread along its row, 1 where none are given."""
+    costs = np.zeros(shape)
+    costs[:n1] = 1.0
+    if weights is not None:
+        given = np.array(weights, dtype=np.float64)
+        if given.shape not in ((n1,), shape):
+            raise ValueError(f"weights must have shape ({n1},) or {shape}; got {given.shape}")
+        if not (np.isfinite(given).all() and (given >= 0).all()):
+            raise ValueError(f"weights must be finite and not negative; got {weights!r}")
+        if given.ndim == 2:
+            return given
+        costs[:n1] *= given[:, None]
+    return costs
