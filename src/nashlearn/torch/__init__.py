@@ -1,0 +1,12 @@
+"""Losses for PyTorch over the same games, on the CPU and on CUDA. Needs the extra ``nashlearn[torch]``."""
+
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as error:
+    raise ImportError("nashlearn.torch needs PyTorch: pip install 'nashlearn[torch]'") from error
+
+from nashlearn.torch import functional
+from nashlearn.torch.losses import NashLoss
+from nashlearn.torch.structured import ArborescenceLoss, MatchingLoss
+
+__all__ = ["ArborescenceLoss", "MatchingLoss", "NashLoss", "functional"]

@@ -1,0 +1,102 @@
+"""The losses as functions; :mod:`nashlearn.torch` has them as modules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nashlearn.torch import ops
+from nashlearn.torch.specification import Specification, specify
+
+__all__ = ["nash_loss", "predict", "predict_proba"]
+
+_REDUCTIONS = ("mean", "sum", "none")
+
+
+def _rows(scores: Tensor, spec: Specification) -> Tensor:
+    """Scores (n, k) of every position of (k,), (N, k) or (N, k, d1, ...)."""
+    if scores.dim() == 0 or not scores.is_floating_point():
+        raise ValueError(
+            f"scores must be a floating point tensor (C,), (N, C) or (N, C, d1, ...); got {scores.dtype} of shape "
+            f"{tuple(scores.shape)}"
+        )
+    k = scores.shape[0 if scores.dim() == 1 else 1]
+    if k == 0 or k != (spec.n_labels or k):
+        raise ValueError(f"scores must have {spec.n_labels or 'at least one'} classes; got shape {tuple(scores.shape)}")
+    if scores.dim() == 2:
+        return scores
+    return scores.reshape(1, k) if scores.dim() == 1 else scores.movedim(1, -1).reshape(-1, k)
+
+
+def _checked_target(target: Tensor, places: tuple[int, ...]) -> Tensor:
+    if target.is_floating_point() or target.is_complex() or target.dtype == torch.bool:
+        raise ValueError(f"target must hold integer labels; got {target.dtype}")
+    if tuple(target.shape) != places:
+        raise ValueError(f"target must have shape {places}, that of scores without classes; got {tuple(target.shape)}")
+    return target if target.dim() == 1 else target.reshape(-1)
+
+
+def nash_loss(
+    scores: Tensor,
+    target: Tensor,
+    loss: Any = "zero_one",
+    *,
+    weight: Tensor | None = None,
+    sample_weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    values: Any = None,
+    abstain_cost: float = 0.5,
+) -> Tensor:
+    """The adversarial surrogate ``F(scores) - scores_y`` of a multiclass loss; see :class:`nashlearn.torch.NashLoss`.
+
+    Shapes, ``weight``, ``ignore_index`` and ``reduction`` are those of :func:`torch.nn.functional.cross_entropy`.
+    """
+    if reduction not in _REDUCTIONS:
+        raise ValueError(f"reduction must be one of {', '.join(_REDUCTIONS)}; got {reduction!r}")
+    spec = specify(loss, values=values, abstain_cost=abstain_cost)
+    rows = _rows(scores, spec)
+    places = tuple(scores.shape[:1] + scores.shape[2:]) if scores.dim() > 1 else ()
+    labels = _checked_target(target, places)
+    share = None
+    if weight is not None:
+        if weight.shape != (rows.shape[1],):
+            raise ValueError(f"weight must hold one number for each class; got shape {tuple(weight.shape)}")
+        share = weight.detach()[labels.clamp(0, rows.shape[1] - 1).to(torch.int64)]
+    if sample_weight is not None:
+        if tuple(sample_weight.shape) != places:
+            raise ValueError(f"sample_weight must have shape {places}; got {tuple(sample_weight.shape)}")
+        each = sample_weight.detach().reshape(-1)
+        share = each if share is None else share * each
+    params = spec.params if spec.params.device == scores.device else spec.params.to(scores.device)
+    wide = torch.is_autocast_enabled(scores.device.type)
+    answer = ops.loss(
+        rows, labels, share if share is None else share.contiguous(), params, spec.name, spec.price, ignore_index,
+        reduction, wide,
+    )  # fmt: skip
+    return answer if reduction != "none" or scores.dim() == 2 else answer.reshape(places)
+
+
+def predict_proba(scores: Tensor, loss: Any = "zero_one", *, values: Any = None, abstain_cost: float = 0.5) -> Tensor:
+    """The predictor's strategy ``p``: probabilities of the options, in the place of the classes. Sparse.
+
+    Solved on the host, whatever the device of ``scores``.
+    """
+    spec = specify(loss, values=values, abstain_cost=abstain_cost)
+    rows = _rows(scores, spec)
+    p = ops.strategy(rows.detach(), spec.params, spec.name, spec.price)
+    if scores.dim() <= 2:
+        return p.reshape(*scores.shape[:-1], -1)
+    return p.reshape(scores.shape[0], *scores.shape[2:], -1).movedim(-1, 1)
+
+
+def predict(scores: Tensor, loss: Any = "zero_one", *, values: Any = None, abstain_cost: float = 0.5) -> Tensor:
+    """The class of the largest score, or the option of largest ``p`` where options are not the classes."""
+    spec = specify(loss, values=values, abstain_cost=abstain_cost)
+    axis = min(scores.dim() - 1, 1)
+    if spec.same_as_labels(scores.shape[axis]):
+        _rows(scores, spec)
+        return scores.detach().argmax(axis)
+    return predict_proba(scores, spec).argmax(axis)

@@ -1,0 +1,109 @@
+"""The losses as modules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nashlearn.torch import functional
+from nashlearn.torch.specification import Specification, specify
+
+__all__ = ["NashLoss"]
+
+
+class NashLoss(torch.nn.Module):
+    """The adversarial surrogate of a multiclass loss, used as :class:`torch.nn.CrossEntropyLoss` is.
+
+    .. math:: \\ell(f, y) = \\max_q \\langle f, q\\rangle + \\min_p \\langle p, L q\\rangle - f_y
+
+    over probabilities ``q`` of the labels and ``p`` of the options.
+
+    Convex, piecewise linear, at least the loss ``L`` of its own prediction, and consistent for it
+    ([fathony2016]_, [fathony2019]_). The gradient is ``q - y``. Everything is deterministic; sums are taken in float32
+    for half precision, and the result is float32 under autocast, as cross-entropy's is.
+
+    Parameters
+    ----------
+    loss : str, matrix or game
+        ``"zero_one"``, ``"absolute"`` or ``"squared"`` (of ordered classes), ``"abstain"``; a cost matrix ``L`` whose
+        entry (i, j) is what option ``i`` costs when the class is ``j``; or a game of :mod:`nashlearn.games`.
+    weight : Tensor (C,), optional
+        What multiplies the loss of each class. The mean is over these weights.
+    ignore_index : int
+        The target that does not count.
+    reduction : {"mean", "sum", "none"}
+    values : sequence of C numbers, optional
+        Positions of ordered classes, increasing; 0..C-1 by default.
+    abstain_cost : float
+        What ``"abstain"`` pays for not answering.
+
+    Notes
+    -----
+    Scores are (C,), (N, C) or (N, C, d1, ...); -inf rules a class out; NaN, +inf or -inf throughout give a loss of NaN.
+    On CUDA the named losses and weighted zero-one games are Triton kernels. Cost matrices, and abstaining at a cost
+    above 1/2, are solved on the host: scores are copied there and strategies back, and the device waits meanwhile.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import nashlearn.torch as nt
+    >>> scores = torch.tensor([[0.5, 0.0, 0.0], [3.0, 0.0, 1.0]], requires_grad=True)
+    >>> loss = nt.NashLoss("zero_one")(scores, torch.tensor([0, 2]))
+    >>> loss.item()
+    1.1666...
+    >>> loss.backward()
+    >>> scores.grad
+    tensor([[-0.3333,  0.1667,  0.1667],
+            [ 0.5000,  0.0000, -0.5000]])
+    """
+
+    weight: Tensor | None
+    params: Tensor
+
+    def __init__(
+        self,
+        loss: Any = "zero_one",
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+        *,
+        values: Any = None,
+        abstain_cost: float = 0.5,
+    ):
+        super().__init__()
+        spec = specify(loss, values=values, abstain_cost=abstain_cost)
+        self.name, self.price, self.n_labels = spec.name, spec.price, spec.n_labels
+        self.ignore_index, self.reduction = ignore_index, reduction
+        self.register_buffer("params", spec.params, persistent=False)
+        self.register_buffer("weight", None if weight is None else torch.as_tensor(weight))
+
+    @property
+    def specification(self) -> Specification:
+        """What the functions of :mod:`nashlearn.torch.functional` take as ``loss``."""
+        return Specification(self.name, self.params, self.price, self.n_labels)
+
+    def forward(self, scores: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+        """The loss of ``scores`` for integer ``target``, each element times ``sample_weight`` if given."""
+        return functional.nash_loss(
+            scores,
+            target,
+            self.specification,
+            weight=self.weight,
+            sample_weight=sample_weight,
+            ignore_index=self.ignore_index,
+            reduction=self.reduction,
+        )
+
+    def predict(self, scores: Tensor) -> Tensor:
+        """The class of the largest score, or the option of largest ``p`` where options are not the classes."""
+        return functional.predict(scores, self.specification)
+
+    def predict_proba(self, scores: Tensor) -> Tensor:
+        """The predictor's strategy ``p``, with the options in the place of the classes: sparse, not calibrated."""
+        return functional.predict_proba(scores, self.specification)
+
+    def extra_repr(self) -> str:
+        """Shown in the module's representation."""
+        return f"{self.name!r}, ignore_index={self.ignore_index}, reduction={self.reduction!r}"

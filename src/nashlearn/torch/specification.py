@@ -1,0 +1,73 @@
+"""What a user may call a loss, and what the operators are told of it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from nashlearn.games._check import cost_matrix, label_values
+from nashlearn.games.abstain import Abstain
+from nashlearn.games.ordinal import Absolute, Squared
+from nashlearn.games.simplex import SimplexGame
+from nashlearn.games.weighted import WeightedZeroOne
+from nashlearn.games.zero_one import ZeroOne
+
+__all__ = ["NAMES", "Specification", "specify"]
+
+NAMES = ("zero_one", "absolute", "squared", "abstain")
+
+
+class Specification(NamedTuple):
+    """Name, numbers and price of a loss; ``n_labels`` is None where any number of classes will do."""
+
+    name: str
+    params: torch.Tensor
+    price: float = 0.0
+    n_labels: int | None = None
+
+    def same_as_labels(self, k: int) -> bool:
+        """Whether the predictor's options are the labels."""
+        return self.name != "abstain" and (self.name != "cost" or self.params.numel() == k * k)
+
+
+def _numbers(values: Any) -> torch.Tensor:
+    return torch.tensor(np.asarray(values, dtype=np.float64))
+
+
+_NONE = ()
+# Games with a closed form; any other game is its cost matrix.
+_OF_GAME = {
+    ZeroOne: lambda params: ("zero_one", _NONE, 0.0),
+    WeightedZeroOne: lambda params: ("zero_one", params.weights, 0.0),
+    Absolute: lambda params: ("absolute", params.t, 0.0),
+    Squared: lambda params: ("squared", params.t, 0.0),
+    Abstain: lambda params: ("abstain", _NONE, params.cost),
+}
+
+
+def specify(loss: Any, *, values: Any = None, abstain_cost: float = 0.5) -> Specification:
+    """The specification of a name, a cost matrix (options, labels) or a game of :mod:`nashlearn.games`."""
+    if isinstance(loss, Specification):
+        return loss
+    if values is not None and loss not in ("absolute", "squared"):
+        raise ValueError(f"values are the positions of ordered labels, for 'absolute' and 'squared'; loss is {loss!r}")
+    if isinstance(loss, str):
+        if loss not in NAMES:
+            raise ValueError(f"loss must be one of {', '.join(NAMES)}, a cost matrix or a game; got {loss!r}")
+        if loss == "abstain":
+            price = float(abstain_cost)
+            if not (np.isfinite(price) and price >= 0):
+                raise ValueError(f"abstain_cost must be finite and not negative; got {abstain_cost!r}")
+            return Specification(loss, _numbers(_NONE), price)
+        if values is None:
+            return Specification(loss, _numbers(_NONE))
+        t = label_values(values, len(values))
+        return Specification(loss, _numbers(t), n_labels=t.size)
+    if isinstance(loss, SimplexGame):
+        describe = _OF_GAME.get(type(loss.params), lambda params: ("cost", loss.costs, 0.0))
+        name, params, price = describe(loss.params)
+        return Specification(name, _numbers(params), price, loss.n_labels)
+    L = cost_matrix(loss.detach().cpu().numpy() if isinstance(loss, torch.Tensor) else loss)
+    return Specification("cost", _numbers(L), n_labels=L.shape[1])

@@ -1,0 +1,344 @@
+"""Zero-one games on CUDA: the threshold of each row by Newton's iteration, without sorting.
+
+Newton's iteration for ``sum_j [f_j - tau]_+ = 1`` rises to the root from every lower bound. Two are at hand,
+``max - 1`` and the exact root if all labels were in play, ``(sum f - 1) / k``; a third, for long rows, is the root
+of any subset of the labels. The subset that costs nothing is the :data:`_DEPTH` largest scores of each of many
+lanes, gathered while the row streams by once: unless the last of them is itself above the root, nothing above the
+root was missed and the root is that of the whole row. Otherwise Newton goes on over the row.
+
+The adversary is uniform on the support (inverse to the weights, for weighted losses): as one bit for each label
+where the row was in registers, so that the gradient is written without reading the scores again; else as threshold.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+import triton
+import triton.language as tl
+
+from nashlearn.torch import triton_rows
+from nashlearn.torch.triton_rows import accumulator, larger, largest, outcome, row_scale, store_outcome, tile
+
+__all__ = ["backward", "forward", "programs", "strategy_shape"]
+
+_LANES = 2048
+_CHUNK = 2048
+
+
+@triton.jit
+def _add(a, b, c, d):
+    return a + c, b + d
+
+
+@triton.jit
+def _sums(a, b, axis: tl.constexpr):
+    """Two sums in one reduction."""
+    return tl.reduce((a, b), axis, _add)
+
+
+@triton.jit
+def _tile_forward(
+    scores, target, weight, costs, out, bits, level, n, ignore_index,
+    K: tl.constexpr, S: tl.constexpr, R: tl.constexpr, C: tl.constexpr,
+    REDUCE: tl.constexpr, ACC: tl.constexpr,
+):  # fmt: skip
+    pid = tl.program_id(0)
+    r = tl.arange(0, R)
+    row = pid * R + r
+    live = row < n
+    step = tl.arange(0, S)[None, :, None]
+    j = step * C + tl.arange(0, C)[None, None, :]
+    scores += pid.to(tl.int64) * (R * K)
+    x = tl.load(scores + r[:, None, None] * K + j, mask=(j < K) & live[:, None, None], other=float("-inf")).to(ACC)
+    best = largest(x, 1)
+    top = largest(best, 1)
+    top = tl.where(tl.abs(top) < float("inf"), top, float("nan"))
+    # What lies this far below the lowest threshold is never played; cut off there, all sums stay finite.
+    if costs is None:
+        inverse = tl.full((1, 1, 1), 1.0, ACC)
+        x = tl.maximum(x - top[:, None, None], -2.0)
+        everyone = tl.sum(tl.sum(x, 1), 1) + 2.0 * (S * C - K)
+        mass = tl.full((R,), K, ACC)
+        low = -1.0
+    else:
+        cost = tl.load(costs + j, mask=j < K, other=1.0).to(ACC)
+        inverse = tl.where(j < K, 1.0 / cost, 0.0)
+        x = tl.maximum(x - top[:, None, None] + cost, -2.0)
+        everyone = tl.sum(tl.sum(x * inverse, 1), 1)
+        mass = tl.full((R,), 0.0, ACC) + tl.sum(tl.sum(inverse, 1), 1)
+        low = 0.0
+    t = tl.where(top == top, tl.maximum((everyone - 1.0) / mass, low), float("nan"))
+    if costs is None and S * C > 64:
+        # The root for the largest of each column, in a fraction of the registers, is a third bound.
+        best = tl.maximum(best - top[:, None], -2.0)
+        support = tl.full((R,), K + 1, ACC)
+        rising = True
+        while rising:
+            above = (best > t[:, None]).to(ACC)
+            count, excess = _sums(above, best * above, 1)
+            next_t = (excess - 1.0) / count
+            rises = (count < support) & (next_t > t)
+            t = tl.where(rises, next_t, t)
+            support = tl.where(rises, count, support)
+            rising = tl.max(rises.to(tl.int32), 0) > 0
+    support = tl.full((R,), K + 1, ACC)
+    count = support
+    shrinking = True
+    while shrinking:
+        above = (x > t[:, None, None]).to(ACC)
+        if costs is None:
+            count, excess = _sums(tl.sum(above, 1), tl.sum(x * above, 1), 1)
+            slope = count
+        else:
+            count = tl.sum(tl.sum(above, 1), 1)
+            slope, excess = _sums(tl.sum(inverse * above, 1), tl.sum(x * inverse * above, 1), 1)
+        shrinks = (count < support) & (count > 0)
+        t = tl.where(shrinks, (excess - 1.0) / slope, t)
+        mass = tl.where(count > 0, slope, mass)
+        support = tl.where(shrinks, count, support)
+        shrinking = tl.max(shrinks.to(tl.int32), 0) > 0
+    bit = (x > t[:, None, None]).to(tl.int32) << step
+    word = r[:, None] * C + tl.arange(0, C)[None, :]
+    bits += pid.to(tl.int64) * (R * C)
+    tl.store(bits + word, tl.sum(bit, 1).to(bits.dtype.element_ty), mask=live[:, None])
+    tl.store(level + row, tl.where(count > 0, 1.0 / mass, float("nan")), mask=live)
+    above_top = t + 1.0 if costs is None else t
+    loss, share = outcome(scores, target, weight, r * K, row, live, top, above_top, ignore_index, K, ACC)
+    store_outcome(loss, share, out, row, live, REDUCE)
+
+
+@triton.jit
+def _tile_backward(
+    grad, grad_stride, denominator, target, weight, costs, bits, level, out, n, ignore_index,
+    K: tl.constexpr, S: tl.constexpr, R: tl.constexpr, C: tl.constexpr, ACC: tl.constexpr,
+):  # fmt: skip
+    pid = tl.program_id(0)
+    r = tl.arange(0, R)
+    row = pid * R + r
+    live = row < n
+    step = tl.arange(0, S)[:, None, None]
+    c = tl.arange(0, C)
+    j = step * C + c[None, None, :]
+    scale, y = row_scale(grad, grad_stride, denominator, target, weight, row, live, ignore_index, ACC)
+    main = tl.load(level + row, mask=live, other=0.0)
+    bits += pid.to(tl.int64) * (R * C)
+    word = tl.load(bits + r[:, None] * C + c[None, :], mask=live[:, None], other=0).to(tl.int32)
+    q = ((word[None, :, :] >> step) & 1).to(ACC) * main[None, :, None]
+    if costs is not None:
+        q /= tl.load(costs + j, mask=j < K, other=1.0).to(ACC)
+    change = (q - (j == y[None, :, None]).to(ACC)) * scale[None, :, None]
+    out += pid.to(tl.int64) * (R * K)
+    tl.store(out + r[None, :, None] * K + j, change.to(out.dtype.element_ty), mask=(j < K) & live[None, :, None])
+
+
+@triton.jit
+def _larger(a, b, PACKED: tl.constexpr):
+    """The larger, or NaN; two halves an instruction where ``PACKED``."""
+    if PACKED and a.dtype == tl.bfloat16:
+        return tl.inline_asm_elementwise("max.NaN.bf16x2 $0, $1, $2;", "=r,r,r", [a, b], a.dtype, True, 2)
+    elif PACKED and a.dtype == tl.float16:
+        return tl.inline_asm_elementwise("max.NaN.f16x2 $0, $1, $2;", "=r,r,r", [a, b], a.dtype, True, 2)
+    else:
+        return larger(a, b)
+
+
+@triton.jit
+def _smaller(a, b, PACKED: tl.constexpr):
+    if PACKED and a.dtype == tl.bfloat16:
+        return tl.inline_asm_elementwise("min.bf16x2 $0, $1, $2;", "=r,r,r", [a, b], a.dtype, True, 2)
+    elif PACKED and a.dtype == tl.float16:
+        return tl.inline_asm_elementwise("min.f16x2 $0, $1, $2;", "=r,r,r", [a, b], a.dtype, True, 2)
+    else:
+        return tl.minimum(a, b)
+
+
+@triton.jit
+def _insert(a, b, c, d, x, PACKED: tl.constexpr):
+    """The four largest of five, where the first four are sorted."""
+    x, a = _smaller(a, x, PACKED), _larger(a, x, PACKED)
+    x, b = _smaller(b, x, PACKED), _larger(b, x, PACKED)
+    x, c = _smaller(c, x, PACKED), _larger(c, x, PACKED)
+    return a, b, c, _larger(d, x, PACKED)
+
+
+@triton.jit
+def _above(v, t):
+    """Number and sum of the entries above ``t``, lane by lane."""
+    over = (v > t).to(v.dtype)
+    return over, v * over
+
+
+@triton.jit
+def _pass(scores, top, t, costs, K: tl.constexpr, LANES: tl.constexpr, ACC: tl.constexpr):
+    """Excess, slope and number of a whole row's entries above ``t``."""
+    lane = tl.arange(0, LANES)
+    excess = tl.zeros((LANES,), ACC)
+    slope = tl.zeros((LANES,), ACC)
+    count = tl.zeros((LANES,), ACC)
+    for start in range(0, K, LANES):
+        j = start + lane
+        v = tl.load(scores + j, mask=j < K, other=float("-inf")).to(ACC) - top
+        inverse = tl.full((LANES,), 1.0, ACC)
+        if costs is not None:
+            cost = tl.load(costs + j, mask=j < K, other=1.0).to(ACC)
+            inverse = 1.0 / cost
+            v += cost
+        over = v > t
+        excess += tl.where(over, v * inverse, 0.0)
+        slope += tl.where(over, inverse, 0.0)
+        count += over.to(ACC)
+    return tl.sum(excess, 0), tl.sum(slope, 0), tl.sum(count, 0)
+
+
+@triton.jit
+def _row_forward(
+    scores, target, weight, costs, out, rows, n, ignore_index,
+    K: tl.constexpr, LANES: tl.constexpr, REDUCE: tl.constexpr, PACKED: tl.constexpr, ACC: tl.constexpr,
+):  # fmt: skip
+    pid = tl.program_id(0)
+    scores += pid.to(tl.int64) * K
+    lane = tl.arange(0, LANES)
+    a = tl.full((LANES,), float("-inf"), ACC).to(scores.dtype.element_ty)
+    b, c, d = a, a, a
+    for start in range(0, K, 4 * LANES):  # four loads in flight
+        j = start + lane
+        w = tl.load(scores + j, mask=j < K, other=float("-inf"))
+        x = tl.load(scores + j + LANES, mask=j + LANES < K, other=float("-inf"))
+        y = tl.load(scores + j + 2 * LANES, mask=j + 2 * LANES < K, other=float("-inf"))
+        z = tl.load(scores + j + 3 * LANES, mask=j + 3 * LANES < K, other=float("-inf"))
+        a, b, c, d = _insert(a, b, c, d, w, PACKED)
+        a, b, c, d = _insert(a, b, c, d, x, PACKED)
+        a, b, c, d = _insert(a, b, c, d, y, PACKED)
+        a, b, c, d = _insert(a, b, c, d, z, PACKED)
+    top = largest(a.to(ACC), 0)
+    top = tl.where(tl.abs(top) < float("inf"), top, float("nan"))
+    mass = tl.full((), 0.0, ACC)
+    support = tl.full((), K + 1, ACC)
+    missed = True
+    if costs is None:
+        # Nothing two below the top is ever played; cut off there, the sums stay finite.
+        va, vb = tl.maximum(a.to(ACC) - top, -2.0), tl.maximum(b.to(ACC) - top, -2.0)
+        vc, vd = tl.maximum(c.to(ACC) - top, -2.0), tl.maximum(d.to(ACC) - top, -2.0)
+        t = tl.where(top == top, tl.full((), -1.0, ACC), float("nan"))
+        # First the largest of each lane, a good bound, then all that were kept.
+        shrinking = True
+        while shrinking:
+            na, sa = _above(va, t)
+            count, excess = _sums(na, sa, 0)
+            shrinking = (count < support) & (count > 0)
+            t = tl.where(shrinking, (excess - 1.0) / count, t)
+            support = tl.where(shrinking, count, support)
+        support = tl.full((), K + 1, ACC)
+        shrinking = True
+        while shrinking:
+            na, sa = _above(va, t)
+            nb, sb = _above(vb, t)
+            nc, sc = _above(vc, t)
+            nd, sd = _above(vd, t)
+            count, excess = _sums(na + nb + nc + nd, sa + sb + sc + sd, 0)
+            shrinking = (count < support) & (count > 0)
+            t = tl.where(shrinking, (excess - 1.0) / count, t)
+            support = tl.where(shrinking, count, support)
+        mass = support
+        missed = tl.max(vd, 0) > t
+    else:
+        t = tl.where(top == top, tl.full((), 0.0, ACC), float("nan"))
+        missed = t == t
+    first = True
+    while missed:
+        excess, slope, count = _pass(scores, top, t, costs, K, LANES, ACC)
+        # At first the true support is at least the one kept: equal, and nothing was missed.
+        moved = (count > 0) & ((count < support) | (first & (count != support)))
+        t = tl.where(moved, (excess - 1.0) / slope, t)
+        mass = tl.where(count > 0, slope, mass)
+        support = tl.where(moved, count, support)
+        missed = moved
+        first = False
+    tl.store(rows + pid, top)
+    tl.store(rows + n + pid, t)
+    tl.store(rows + 2 * n + pid, tl.where(t == t, 1.0 / mass, float("nan")))
+    above_top = t + 1.0 if costs is None else t
+    one = tl.arange(0, 1)
+    loss, share = outcome(scores, target, weight, one, pid + one, one == 0, top, above_top, ignore_index, K, ACC)
+    store_outcome(loss, share, out, pid + one, one == 0, REDUCE)
+
+
+@triton.jit
+def _row_backward(
+    grad, grad_stride, denominator, scores, target, weight, costs, rows, out, n, ignore_index,
+    K: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr,
+):  # fmt: skip
+    chunks: tl.constexpr = (K + CHUNK - 1) // CHUNK
+    pid = tl.program_id(0)
+    row = n - 1 - pid // chunks  # the last rows read are the ones still in cache
+    one = tl.arange(0, 1)
+    scale, y = row_scale(grad, grad_stride, denominator, target, weight, row + one, one == 0, ignore_index, ACC)
+    top, t, main = tl.load(rows + row), tl.load(rows + n + row), tl.load(rows + 2 * n + row)
+    j = pid % chunks * CHUNK + tl.arange(0, CHUNK)
+    scores += row.to(tl.int64) * K
+    out += row.to(tl.int64) * K
+    v = tl.load(scores + j, mask=j < K, other=float("-inf")).to(ACC) - top
+    if costs is None:
+        q = (v > t).to(ACC) * main
+    else:
+        cost = tl.load(costs + j, mask=j < K, other=1.0).to(ACC)
+        q = (v + cost > t).to(ACC) * (main / cost)
+    change = (q - (j == y).to(ACC)) * scale
+    tl.store(out + j, change.to(out.dtype.element_ty), mask=j < K)
+
+
+@cache
+def _packed() -> bool:
+    """Whether two halves fit an instruction: on NVIDIA's chips since Ampere."""
+    return torch.version.cuda is not None and torch.cuda.is_available() and torch.cuda.get_device_capability() >= (8, 0)
+
+
+def strategy_shape(n: int, k: int, dtype: torch.dtype) -> tuple[tuple[int, ...], torch.dtype, tuple[int, ...]]:
+    """Shape and type of the adversary's support, and shape of the numbers for each row."""
+    if k > triton_rows.WIDEST:
+        return (0,), torch.uint8, (3, n)
+    shape = tile(k, dtype.itemsize)
+    kind = torch.uint8 if shape.S <= 8 else torch.int16 if shape.S <= 16 else torch.int32
+    return (n, shape.C), kind, (n,)
+
+
+def programs(n: int, k: int, itemsize: int) -> int:
+    """How many parts the sums of :func:`forward` have."""
+    return n if k > triton_rows.WIDEST else -(-n // tile(k, itemsize).R)
+
+
+def forward(scores, target, weight, costs, out, support, rows, ignore_index, *, reduce):
+    """Launch over ``scores`` (n, k): the loss of each row, or sums for :func:`triton_rows.total`; and the strategy."""
+    n, k = scores.shape
+    acc = accumulator(scores.dtype)
+    if k > triton_rows.WIDEST:
+        _row_forward[(n,)](
+            scores, target, weight, costs, out, rows, n, ignore_index,
+            k, _LANES, reduce, _packed(), acc, num_warps=min(8, 2 * scores.element_size()),
+        )  # fmt: skip
+        return
+    shape = tile(k, scores.element_size())
+    _tile_forward[(-(-n // shape.R),)](
+        scores, target, weight, costs, out, support, rows, n, ignore_index,
+        k, shape.S, shape.R, shape.C, reduce, acc, num_warps=shape.num_warps,
+    )  # fmt: skip
+
+
+def backward(grad, denominator, scores, target, weight, costs, support, rows, out, ignore_index):
+    """Write ``(q - y)`` times each row's share of ``grad`` into ``out`` (n, k)."""
+    n, k = out.shape
+    acc = accumulator(out.dtype)
+    stride = grad.stride(0) if grad.dim() else 0
+    if k > triton_rows.WIDEST:
+        _row_backward[(n * -(-k // _CHUNK),)](
+            grad, stride, denominator, scores, target, weight, costs, rows, out, n, ignore_index,
+            k, _CHUNK, acc, num_warps=4,
+        )  # fmt: skip
+        return
+    shape = tile(k, out.element_size(), 2)
+    _tile_backward[(-(-n // shape.R),)](
+        grad, stride, denominator, target, weight, costs, support, rows, out, n, ignore_index,
+        k, shape.S, shape.R, shape.C, acc, num_warps=shape.num_warps,
+    )  # fmt: skip
