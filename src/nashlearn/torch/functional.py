@@ -93,10 +93,10 @@ def predict_proba(scores: Tensor, loss: Any = "zero_one", *, values: Any = None,
 
 
 def predict(scores: Tensor, loss: Any = "zero_one", *, values: Any = None, abstain_cost: float = 0.5) -> Tensor:
-    """The class of the largest score, or the option of largest ``p`` where options are not the classes."""
+    """The class of the largest score; the option of largest ``p`` for cost matrices and abstention."""
     spec = specify(loss, values=values, abstain_cost=abstain_cost)
     axis = min(scores.dim() - 1, 1)
-    if spec.same_as_labels(scores.shape[axis]):
+    if spec.answers_by_scores:
         _rows(scores, spec)
         return scores.detach().argmax(axis)
     return predict_proba(scores, spec).argmax(axis)

@@ -97,7 +97,7 @@ class NashLoss(torch.nn.Module):
         )
 
     def predict(self, scores: Tensor) -> Tensor:
-        """The class of the largest score, or the option of largest ``p`` where options are not the classes."""
+        """The class of the largest score; the option of largest ``p`` for cost matrices and abstention."""
         return functional.predict(scores, self.specification)
 
     def predict_proba(self, scores: Tensor) -> Tensor:

@@ -27,9 +27,10 @@ class Specification(NamedTuple):
     price: float = 0.0
     n_labels: int | None = None
 
-    def same_as_labels(self, k: int) -> bool:
-        """Whether the predictor's options are the labels."""
-        return self.name != "abstain" and (self.name != "cost" or self.params.numel() == k * k)
+    @property
+    def answers_by_scores(self) -> bool:
+        """Whether the largest score is the answer; costs and the right to abstain are known to ``p`` only."""
+        return self.name not in ("abstain", "cost")
 
 
 def _numbers(values: Any) -> torch.Tensor:
