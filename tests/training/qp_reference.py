@@ -64,3 +64,32 @@ def threshold_optimum(X, y, omega, alpha, k) -> tuple[float, np.ndarray]:
     b = np.r_[np.tile(grades, n), np.tile(-grades, n)]
     value, x = _minimum(P, c, none, np.zeros(0), sp.vstack([lower, upper]), b)
     return value, x[d : d + k - 1]
+
+
+def vertex_optimum(features, vertices, truth, omega, alpha, loss) -> float:
+    """``min_w alpha/2 |w|^2 + sum_i omega_i (F_i(Phi_i w) - <Phi_i w, y_i>)`` over listed vertices.
+
+    Example ``i`` has ``features[i]`` (dim, d), ``vertices[i]`` (count, dim), the position ``truth[i]`` of the true one,
+    and ``loss(i)[a, b]``, what vertex ``a`` costs when ``b`` is true; the predictor mixes vertices.
+    """
+    n, d = len(features), features[0].shape[1]
+    counts = [len(v) for v in vertices]
+    mixed = sum(counts)
+    # x = (w, mixtures by examples, epigraphs): xi_i >= <Phi_i w, v_b - y_i> + (L' nu_i)_b
+    scores = [(v - v[t]) @ phi for phi, v, t in zip(features, vertices, truth, strict=True)]
+    epigraph = sp.hstack(
+        [
+            np.vstack(scores),
+            sp.block_diag([loss(i).T for i in range(n)]),
+            -sp.block_diag([np.ones((count, 1)) for count in counts]),
+        ],
+        format="csr",
+    )
+    positive = sp.hstack([sp.csr_matrix((mixed, d)), -sp.eye(mixed), sp.csr_matrix((mixed, n))])
+    simplex = sp.hstack(
+        [sp.csr_matrix((n, d)), sp.block_diag([np.ones((1, count)) for count in counts]), sp.csr_matrix((n, n))]
+    )
+    P = sp.diags(np.r_[np.full(d, alpha), np.zeros(mixed + n)])
+    c = np.r_[np.zeros(d + mixed), omega]
+    A_in = sp.vstack([epigraph, positive])
+    return _minimum(P, c, simplex, np.ones(n), A_in, np.zeros(A_in.shape[0]))[0]

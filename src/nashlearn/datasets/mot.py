@@ -1,0 +1,173 @@
+"""Boxes of objects in videos, in the text format of the MOT challenge, and the five videos of [fathony2019]_.
+
+One box a line: ``frame, id, left, top, width, height, confidence, x, y, z`` with commas between them; the last three,
+a position in the world, may be absent. Detections have the id -1.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nashlearn.datasets.home import find
+
+__all__ = ["Boxes", "load_tracking", "read_mot", "tracking_names", "write_mot"]
+
+_VIDEOS = ("TUD-Campus", "TUD-Stadtmitte", "ETH-Sunnyday", "ETH-Bahnhof", "ETH-Pedcross2")
+_FIELDS = (7, 10)  # without and with a position in the world
+_FRAME_SIZE = (640.0, 480.0)
+_APPEARANCE = ("thumbs", "hist", "inside")
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """Boxes of a video, one entry in each array for each box.
+
+    Attributes
+    ----------
+    frame : ndarray (n,) of int
+        From 1 on.
+    id : ndarray (n,) of int
+        The object, at most once in a frame; -1 where it is not known.
+    box : ndarray (n, 4)
+        Left, top, width, height in pixels.
+    confidence : ndarray (n,)
+        A detector's, or 1 for annotated boxes and 0 for those that scoring should ignore.
+    """
+
+    frame: np.ndarray
+    id: np.ndarray
+    box: np.ndarray
+    confidence: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def __getitem__(self, rows: Any) -> Boxes:
+        """The boxes that ``rows``, a mask or positions, select."""
+        return Boxes(self.frame[rows], self.id[rows], self.box[rows], self.confidence[rows])
+
+    def with_ids(self, ids: np.ndarray) -> Boxes:
+        """The same boxes with other ids."""
+        ids = np.asarray(ids)
+        if ids.shape != self.id.shape:
+            raise ValueError(f"ids must have shape {self.id.shape}, one for each box; got {ids.shape}.")
+        return Boxes(self.frame, ids, self.box, self.confidence)
+
+    def rows_by_frame(self, frames: Iterable[int] | None = None) -> list[np.ndarray]:
+        """Positions of the boxes of each frame, for frames 1 to the last by default; empty where there are none."""
+        wanted = np.arange(1, self.frame.max(initial=0) + 1) if frames is None else np.fromiter(frames, dtype=np.int64)
+        order = np.argsort(self.frame, kind="stable")
+        first, last = (np.searchsorted(self.frame[order], wanted, side=side) for side in ("left", "right"))
+        return [order[a:b] for a, b in zip(first, last, strict=True)]
+
+
+def tracking_names() -> tuple[str, ...]:
+    """The five videos of Table XI of [fathony2019]_, in its order."""
+    return _VIDEOS
+
+
+def read_mot(path: str | Path) -> Boxes:
+    """Boxes of a text file, gzipped where its name ends with ``.gz``, in the file's order.
+
+    Raises
+    ------
+    ValueError
+        Where a line is not a box (with its number), or where an object has two boxes in one frame.
+    """
+    path = Path(path)
+    try:
+        text = (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()).decode("utf-8")
+    except (gzip.BadGzipFile, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not a {'gzipped ' * (path.suffix == '.gz')}text file: {error}.") from None
+    lines = [(number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
+    if not lines:
+        raise ValueError(f"{path}: at least one box is needed; the file is empty.")
+    rows = np.array([_row(line, f"{path}, line {number}") for number, line in lines])
+    boxes = Boxes(rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64), rows[:, 2:6].copy(), rows[:, 6].copy())
+    _refuse_repetition(boxes, path, [number for number, _ in lines])
+    return boxes
+
+
+def _row(line: str, where: str) -> list[float]:
+    """The first seven numbers of a line, checked."""
+    fields = line.split(",")
+    if len(fields) not in _FIELDS:
+        raise ValueError(f"{where}: {len(fields)} fields; a box has {_FIELDS[0]}, or {_FIELDS[1]} with its position.")
+    try:
+        numbers = [float(field) for field in fields]
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}.") from None
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"{where}: numbers must be finite; got {line.strip()!r}.")
+    frame, ident, _, _, width, height = numbers[:6]
+    if not (frame.is_integer() and frame >= 1):
+        raise ValueError(f"{where}: frames are integers from 1 on; got {fields[0]!r}.")
+    if not (ident.is_integer() and ident >= -1):
+        raise ValueError(f"{where}: ids are integers from 0 on, or -1 where unknown; got {fields[1]!r}.")
+    if not (width > 0 and height > 0):
+        raise ValueError(f"{where}: width and height must be positive; got {fields[4]!r} and {fields[5]!r}.")
+    return numbers[:7]
+
+
+def _refuse_repetition(boxes: Boxes, path: Path, numbers: list[int]) -> None:
+    seen: dict[tuple[int, int], int] = {}
+    for frame, ident, number in zip(boxes.frame.tolist(), boxes.id.tolist(), numbers, strict=True):
+        if ident >= 0 and seen.setdefault((frame, ident), number) != number:
+            raise ValueError(
+                f"{path}, line {number}: object {ident} has a box in frame {frame} already, "
+                f"in line {seen[frame, ident]}."
+            )
+
+
+def write_mot(path: str | Path, boxes: Boxes) -> None:
+    """Write boxes as :func:`read_mot` reads them, gzipped where the name ends with ``.gz``, without positions."""
+    path = Path(path)
+    lines = (
+        f"{frame},{ident},{','.join(map(_plain, box))},{_plain(confidence)},-1,-1,-1\n"
+        for frame, ident, box, confidence in zip(
+            boxes.frame.tolist(), boxes.id.tolist(), boxes.box.tolist(), boxes.confidence.tolist(), strict=True
+        )
+    )
+    content = "".join(lines).encode()
+    path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
+
+
+def _plain(number: float) -> str:
+    """The shortest text that reads as the same number, integers without a point."""
+    return str(int(number)) if number.is_integer() else repr(number)
+
+
+def load_tracking(name: str) -> Any:
+    """One of the videos of :func:`tracking_names`.
+
+    Returns
+    -------
+    sklearn.utils.Bunch
+        ``truth`` and ``detections``, :class:`Boxes`; ``frame_size``, width and height in pixels; and what the
+        annotated boxes look like, row for row with ``truth``: ``thumbs`` (n, 16, 8, 3), bytes of colour; ``hist``
+        (n, 3, 3, 8), histograms of the upper, middle and lower third and of each channel; ``inside`` (n,), the share
+        of a box that lies inside the frame.
+    """
+    if name not in _VIDEOS:
+        raise ValueError(f"No video is called {name!r}; choose from {', '.join(_VIDEOS)}.")
+    truth, detections = (read_mot(find("tracking", f"{name}.{kind}.txt.gz")) for kind in ("gt", "det"))
+    path = find("tracking", f"{name}.gt_appearance.npz")
+    with np.load(path) as file:
+        absent = [key for key in _APPEARANCE if key not in file]
+        if absent:
+            raise ValueError(f"{path}: {', '.join(absent)} are absent.")
+        looks = {key: file[key] for key in _APPEARANCE}
+    for key, array in looks.items():
+        if len(array) != len(truth):
+            raise ValueError(f"{path}: {len(array)} entries of {key} for {len(truth)} boxes.")
+    from sklearn.utils import Bunch
+
+    looks["inside"] = looks["inside"] / 255.0
+    return Bunch(name=name, truth=truth, detections=detections, frame_size=_FRAME_SIZE, **looks)

@@ -1,0 +1,188 @@
+"""Learning to assign."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import joblib
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from nashlearn.estimators._base import number
+from nashlearn.estimators._matching_input import (
+    PARTS,
+    assignments,
+    common_widths,
+    completed,
+    examples,
+    refuse_impossible,
+)
+from nashlearn.estimators._structured import StructuredNash, example_weights
+from nashlearn.training.matching import Example, MatchingDesign, MatchingProblem
+
+__all__ = ["NashMatcher"]
+
+_SCHEDULE = (0.1, 0.02, 0.004, 8e-4, 1.6e-4, 3.2e-5)
+
+
+class NashMatcher(StructuredNash):
+    """Matchings of two sets, trained for the number of elements that get the wrong partner [fathony2019]_.
+
+    The score of a matching is the sum of linear scores of its pairs. In a partial matching, elements may also stay
+    alone: those of the left set leave, those of the right set enter, with linear scores of their own. The loss is the
+    value of the game over matchings (:func:`nashlearn.games.matching`, :func:`nashlearn.games.partial_matching`), a
+    Fisher-consistent surrogate of the Hamming loss.
+
+    Parameters
+    ----------
+    alpha : float
+        Multiplies half the squared norm of the weights, against the mean loss of a left element.
+    smoothing : float
+        Quadratic smoothing of the game, part of the model. 0 is the published game; training then passes through
+        smoother ones, and ``dual_gap_`` is that of the game itself.
+    tol : float
+        Relative duality gap to train to.
+    max_iter : int
+        Iterations of L-BFGS, in all.
+    warm_start : bool
+        Start from the weights of the last fit.
+    n_jobs : int, optional
+        Threads. The result does not depend on their number.
+    verbose : int
+        Print a line for each iteration where positive.
+
+    Attributes
+    ----------
+    coef_ : ndarray (d,)
+        Weights of the pair features.
+    leave_coef_, enter_coef_ : ndarray (d_leave,), (d_enter,)
+        Weights of the features of elements that stay alone; absent where all elements are matched.
+    partial_ : bool
+        Whether elements may stay alone.
+    objective_, dual_gap_, n_iter_ : float, float, int
+        The objective, its proven relative distance from the optimum, and the iterations taken.
+
+    Notes
+    -----
+    An example is one of
+
+    - an array (n1, n2, d) of pair features;
+    - a tuple (pairs, leave, enter) with features (n1, d_leave) and (n2, d_enter) for staying alone;
+    - a tuple (pairs, leave, enter, allowed) with a mask (n1, n2) of the pairs that may be matched; ``leave`` and
+      ``enter`` may be None.
+
+    Matchings are complete where no example has ``leave`` and ``enter``, all are square and no label is -1. Else they
+    are partial, and examples without features for staying alone get a constant. Sizes may differ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nashlearn import NashMatcher
+    >>> rng = np.random.default_rng(0)
+    >>> left, right = rng.normal(size=(20, 4, 2)), rng.normal(size=(20, 4, 2))
+    >>> X = list(-np.abs(left[:, :, None] - right[:, None]))
+    >>> y = [np.argmin(np.abs(a[:, None, 0] - b[None, :, 0]), axis=1) for a, b in zip(left, right)]
+    >>> kept = [i for i in range(20) if len(set(y[i])) == 4]
+    >>> matcher = NashMatcher(alpha=1e-2).fit([X[i] for i in kept], [y[i] for i in kept])
+    >>> bool(matcher.coef_[0] > matcher.coef_[1])
+    True
+    >>> matcher.predict([np.eye(3)[:, :, None] * [1.0, 0.0]])
+    [array([0, 1, 2])]
+    """
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 1e-3,
+        smoothing: float = 0.0,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.alpha = alpha
+        self.smoothing = smoothing
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not 0 <= number(self.smoothing, "smoothing") < np.inf:
+            raise ValueError(f"smoothing must be a finite number, not negative; got {self.smoothing!r}.")
+
+    def _smoothing(self) -> tuple[float, Iterable[float]]:
+        target = float(self.smoothing)
+        return target, [mu for mu in _SCHEDULE if mu > target] + [target]
+
+    def _problem(self, X: Any, y: Any, sample_weight: Any) -> MatchingProblem:
+        given = examples(X)
+        answers = assignments(y, given)
+        self.partial_ = any(
+            example.partial or example.pairs.shape[0] != example.pairs.shape[1] or bool((partners < 0).any())
+            for example, partners in zip(given, answers, strict=True)
+        )
+        given = [completed(example, self.partial_) for example in given]
+        self._widths = common_widths(given)
+        refuse_impossible(given, answers)
+        weight = example_weights(sample_weight, len(given))
+        total = weight @ [len(partners) for partners in answers]
+        if not total > 0:
+            raise ValueError("X has no left element in any example of positive weight: there is nothing to learn from.")
+        return MatchingProblem(MatchingDesign(given), answers, weight / total, joblib.effective_n_jobs(self.n_jobs))
+
+    def _store(self, w: np.ndarray) -> None:
+        parts = np.split(w, np.cumsum(self._widths)[:-1])
+        for name, part in zip(("coef_", "leave_coef_", "enter_coef_"), parts, strict=False):
+            setattr(self, name, part)
+
+    def _for_prediction(self, X: Any) -> list[Example]:
+        """Examples like those of training, or an error that says what differs."""
+        check_is_fitted(self)
+        given = examples(X)
+        for i, example in enumerate(given):
+            if not self.partial_ and (example.partial or example.pairs.shape[0] != example.pairs.shape[1]):
+                raise ValueError(
+                    f"X[{i}] may leave elements alone, but {type(self).__name__} was trained on complete matchings: "
+                    "(n, n, d) arrays without -1 in y."
+                )
+        given = [completed(example, self.partial_) for example in given]
+        for name, width, here in zip(PARTS, self._widths, common_widths(given), strict=False):
+            if width != here:
+                raise ValueError(f"X has {here} {name} features, but {type(self).__name__} was trained on {width}.")
+        refuse_impossible(given)
+        return given
+
+    def decision_function(self, X: Any) -> list[np.ndarray]:
+        """Scores of each example, (n1, n2); or (n1 + 1, n2 + 1) where elements may stay alone.
+
+        Then the last column holds the scores of leaving and the last row those of entering. Forbidden pairs have -inf.
+        """
+        design = MatchingDesign(self._for_prediction(X))
+        return design.matrices(np.where(design.forbidden, -np.inf, design.scores(self._weights)))
+
+    def predict(self, X: Any) -> list[np.ndarray]:
+        """Partners (n1,) of the left elements of each example in the best matching, -1 for none."""
+        design = MatchingDesign(self._for_prediction(X))
+        return design.best(design.scores(self._weights))
+
+    def predict_proba(self, X: Any) -> list[np.ndarray]:
+        """The predictor's equilibrium strategy ``p`` (n1, n2) of each example: how probable each pair is.
+
+        Rows and columns sum to 1, or to at most 1 in partial matchings; the rest is the probability of no partner.
+        Sparse, and not calibrated.
+        """
+        design = MatchingDesign(self._for_prediction(X))
+        scores, jobs = design.scores(self._weights), joblib.effective_n_jobs(self.n_jobs)
+        strategies = design.matrices(design.solve(scores, float(self.smoothing), jobs).p)
+        return [p[:-1, :-1] if self.partial_ else p for p in strategies]
+
+    def _mistakes(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        predicted = self.predict(X)
+        answers = assignments(y, examples(X))
+        wrong = [np.count_nonzero(a != b) for a, b in zip(predicted, answers, strict=True)]
+        return np.array(wrong, dtype=np.float64), np.array([len(a) for a in answers], dtype=np.float64)
