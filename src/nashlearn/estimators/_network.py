@@ -1,0 +1,251 @@
+"""What the estimators of networks share: features, labels with gaps, training, and both players' answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import joblib
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from nashlearn.estimators._base import number
+from nashlearn.estimators._missing import corrected_moments, given_propensities, propensities
+from nashlearn.estimators._network_input import Graphs, NamedFeatures, labels_of
+from nashlearn.estimators._structured import StructuredNash, example_weights
+from nashlearn.games.markov.batch import Networks, threads
+from nashlearn.training.network import NetworkProblem, edge_scores
+from nashlearn.training.node_features import DenseFeatures, SparseFeatures
+
+__all__ = ["NetworkNash"]
+
+_SCHEDULE = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
+_ROUNDS = 300
+
+
+class NetworkNash(StructuredNash):
+    """A game over labelings. Subclasses say how ``X`` is read and which columns it is given besides."""
+
+    loss: Any
+    smoothing: float
+    fit_intercept: bool
+    unseen_pairs: bool
+    propensity: str
+    n_jobs: int | None
+    _pattern: Any
+    _given: Any = None  # propensities of the fit under way
+    _named: NamedFeatures | None
+    _edge_width: int | None
+    n_features_in_: int
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, propensities: Any = None) -> Any:
+        """Train to a relative duality gap of ``tol``.
+
+        Parameters
+        ----------
+        X : list of examples
+        y : list of sequences of labels
+            A label is anything that sorts; None and -1 stand for labels that are missing.
+        sample_weight : array-like of shape (n_examples,), optional
+            Not negative. The loss is the weighted mean over nodes.
+        propensities : list, optional
+            For each example the probabilities (n,) with which its nodes are labelled, or a pair of those and of the
+            probabilities (m,) that both ends of its edges are. Estimated where not given, see ``propensity``.
+
+        Returns
+        -------
+        self
+        """
+        self._given = propensities
+        try:
+            return super().fit(X, y, sample_weight)
+        finally:
+            del self._given
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not 0 <= number(self.smoothing, "smoothing") < np.inf:
+            raise ValueError(f"smoothing must be finite and not negative; got {self.smoothing!r}.")
+        if self.propensity not in ("homogeneous", "node"):
+            raise ValueError(f'propensity must be "homogeneous" or "node"; got {self.propensity!r}.')
+
+    def _smoothing(self) -> tuple[float, Iterable[float]]:
+        if self.smoothing > 0:
+            return float(self.smoothing), (float(self.smoothing),)
+        scale = float(self._networks.costs.max()) or 1.0
+        return 0.0, tuple(scale * s for s in _SCHEDULE)
+
+    def _read(self, X: Any, grow: bool) -> Graphs:
+        """``X`` as graphs; ``grow`` in training, where features get their columns."""
+        raise NotImplementedError
+
+    def _extra_columns(self, graphs: Graphs) -> np.ndarray:
+        """Columns that every example is given besides its features."""
+        return np.ones((int(graphs.sizes.sum()), int(bool(self.fit_intercept))))
+
+    def _make_networks(self, graphs: Graphs, k: int) -> Networks:
+        raise NotImplementedError
+
+    def _problem(self, X: Any, y: Any, sample_weight: Any) -> NetworkProblem:
+        graphs = self._read(X, grow=True)
+        labels, missing = labels_of(y, graphs.sizes)
+        weight = example_weights(sample_weight, graphs.sizes.size)
+        if missing.all():
+            raise ValueError("y holds no labels: all are missing.")
+        try:
+            self.classes_, codes = np.unique(np.array(labels[~missing].tolist()), return_inverse=True)
+        except TypeError:
+            raise ValueError("y must hold labels of one kind, which can be sorted.") from None
+        if self.classes_.size < 2:
+            raise ValueError(f"y holds one class only, {self.classes_[0]!r}; at least two are needed.")
+        k = self.classes_.size
+        y_code = np.full(labels.size, -1)
+        y_code[~missing] = codes
+        given = given_propensities(self._given, graphs, missing)
+        self._check_loss(k)
+        networks = self._make_networks(graphs, k)
+        self.is_exact_ = networks.is_exact
+        self._networks = networks
+        total = float(weight @ graphs.sizes)
+        per_node = np.repeat(weight / total, graphs.sizes)
+        per_edge = np.repeat(weight / total, graphs.edge_counts)
+        of_node, of_edge = propensities(given, graphs, missing, self.propensity)
+        extra = self._extra_columns(graphs)
+        nodes, pattern = self._features(graphs.nodes, extra, y_code, k, networks.order)
+        moments = corrected_moments(
+            nodes,
+            networks,
+            graphs,
+            y_code,
+            per_node / of_node,
+            per_edge / of_edge,
+            per_node,
+            per_edge,
+            bool(missing.any()),
+        )
+        self._pattern, self._n_extra = pattern, extra.shape[1]
+        self.n_features_in_ = graphs.nodes.shape[1]
+        self._edge_width = None if graphs.edge_features is None else graphs.edge_features.shape[1]
+        self._node_weights = nodes.n_weights
+        run = threads(joblib.effective_n_jobs(self.n_jobs))
+        return NetworkProblem(networks, nodes, graphs.edge_features, moments, per_node[networks.order], run)
+
+    def _check_loss(self, k: int) -> None:
+        if not isinstance(self.loss, str):
+            L = np.asarray(self.loss)
+            if L.shape != (k, k):
+                raise ValueError(f"loss must be a name or a cost matrix for the {k} classes of y; got shape {L.shape}.")
+
+    def _features(
+        self, X: Any, extra: np.ndarray, y: np.ndarray | None, k: int, order: np.ndarray
+    ) -> tuple[Any, tuple[np.ndarray, np.ndarray] | None]:
+        """Features in the order of the networks' rows; with labels ``y`` the pattern of weights is made anew."""
+        moved = not np.array_equal(order, np.arange(order.size))
+        if not sparse.issparse(X):
+            stacked = np.hstack([X, extra]) if extra.shape[1] else np.ascontiguousarray(X)
+            return DenseFeatures(stacked[order] if moved else stacked, k), None
+        stacked = sparse.csr_matrix(sparse.hstack([X, sparse.csr_matrix(extra)], format="csr"))
+        d = stacked.shape[1]
+        pattern: tuple[np.ndarray, np.ndarray]
+        if y is None:
+            pattern = self._pattern
+        elif self.unseen_pairs:
+            pattern = SparseFeatures.all_pairs(d, k)
+        else:
+            start, label = SparseFeatures.seen_pairs(X, y, k)
+            more = np.tile(np.arange(k, dtype=np.int32), extra.shape[1])
+            ends = start[-1] + k * np.arange(1, extra.shape[1] + 1)
+            pattern = np.concatenate([start, ends]).astype(np.int64), np.concatenate([label, more])
+        return SparseFeatures(stacked[order] if moved else stacked, k, *pattern), pattern
+
+    def _store(self, w: np.ndarray) -> None:
+        k, split = self.classes_.size, self._node_weights
+        del self._networks
+        nodes = w[:split]
+        if self._pattern is None:
+            table = nodes.reshape(-1, k).T
+            self.coef_ = np.ascontiguousarray(table[:, : self.n_features_in_])
+            rest = table[:, self.n_features_in_ :]
+        else:
+            start, label = self._pattern
+            whole = sparse.csr_matrix((nodes, label, start), shape=(start.size - 1, k)).T.tocsr()
+            self.coef_ = whole[:, : self.n_features_in_]
+            rest = whole[:, self.n_features_in_ :].toarray()
+        self.intercept_ = rest[:, 0].copy() if self.fit_intercept else np.zeros(k)
+        edges = w[split:].reshape(-1, k, k)
+        self._store_edges(rest[:, int(bool(self.fit_intercept)) :], edges)
+
+    def _store_edges(self, rest: np.ndarray, edges: np.ndarray) -> None:
+        """Keep the weights of the other columns and of edges."""
+        raise NotImplementedError
+
+    def _scored(self, X: Any) -> tuple[Graphs, Networks, np.ndarray, np.ndarray, Any]:
+        """Graphs, networks, scores of their rows and edges, and how to call in threads."""
+        check_is_fitted(self)
+        graphs = self._read(X, grow=False)
+        if (graphs.edge_features is None) != (self._edge_width is None):
+            raise ValueError(
+                f"X must come {'with' if self._edge_width is not None else 'without'} edge features, as in fit."
+            )
+        k = self.classes_.size
+        networks = self._make_networks(graphs, k)
+        nodes, _ = self._features(graphs.nodes, self._extra_columns(graphs), None, k, networks.order)
+        run = threads(joblib.effective_n_jobs(self.n_jobs))
+        S = np.empty((networks.n, k))
+        nodes.scores(self._weights[: self._node_weights], S, run)
+        T = edge_scores(self._weights[self._node_weights :], graphs.edge_features, k)
+        return graphs, networks, S, T, run
+
+    def _split(self, rows: np.ndarray, graphs: Graphs, networks: Networks) -> list[np.ndarray]:
+        """Answers for the networks' rows as one array for each example."""
+        answers = np.empty_like(rows)
+        answers[networks.order] = rows
+        return np.split(answers, graphs.offsets[1:-1])
+
+    def decision_function(self, X: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Scores of each example: of nodes (n, k) and of edges (m, k, k)."""
+        graphs, networks, S, T, _ = self._scored(X)
+        counts = graphs.edge_counts
+        tables = np.broadcast_to(T, (int(counts.sum()), *T.shape[1:]))
+        return list(zip(self._split(S, graphs, networks), np.split(tables, np.cumsum(counts)[:-1]), strict=True))
+
+    def predict(self, X: Any) -> list[np.ndarray]:
+        """The labeling with the largest score of each example."""
+        graphs, networks, S, T, run = self._scored(X)
+        return self._split(self.classes_[networks.argmax(S, T, run)], graphs, networks)
+
+    def predict_proba(self, X: Any) -> list[np.ndarray]:
+        """The predictor's strategy (n, k) at each node: minimax optimal and sparse, not calibrated."""
+        graphs, networks, S, T, run = self._scored(X)
+        self._settle(networks, S, T, run)
+        return self._split(networks.replies(), graphs, networks)
+
+    def marginals(self, X: Any) -> list[np.ndarray]:
+        """The adversary's label distribution (n, k) at each node: with smoothing, what a random field would say."""
+        graphs, networks, S, T, run = self._scored(X)
+        return self._split(self._settle(networks, S, T, run), graphs, networks)
+
+    def _settle(self, networks: Networks, S: np.ndarray, T: np.ndarray, run: Any) -> np.ndarray:
+        """Sweep until no reply can gain more than ``tol`` of the largest loss at a node, in the mean; marginals."""
+        scale = float(networks.costs.max()) or 1.0
+        weight = np.full(networks.n, 1.0 / networks.n)
+        for _ in range(_ROUNDS):
+            played = networks.play(S, T, float(self.smoothing) or 0.01 * scale, weight, run)
+            if played.expected - played.entropy <= 1e-2 * self.tol * scale:
+                break
+        return played.nodes * networks.n
+
+    def _mistakes(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        graphs, networks, S, T, run = self._scored(X)
+        labels, missing = labels_of(y, graphs.sizes)
+        position = {label: i for i, label in enumerate(self.classes_.tolist())}
+        unknown = [label for label in labels[~missing] if label not in position]
+        if unknown:
+            raise ValueError(f"y holds the label {unknown[0]!r}, which was not seen in fit; known: {self.classes_}.")
+        codes = np.array([position.get(label, 0) for label in labels])
+        answers = np.empty(networks.n, dtype=np.int64)
+        answers[networks.order] = networks.argmax(S, T, run)
+        losses = np.where(missing, 0.0, networks.costs[answers, codes])
+        starts = graphs.offsets[:-1]
+        return np.add.reduceat(losses, starts), np.add.reduceat((~missing).astype(float), starts)

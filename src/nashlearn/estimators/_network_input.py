@@ -1,0 +1,216 @@
+"""Reading what users have: sequences and graphs with dense, sparse or named features, and labels with gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from nashlearn.games.markov.game import check_edges
+
+__all__ = ["Graphs", "NamedFeatures", "labels_of", "read_graphs", "read_sequences"]
+
+
+@dataclass
+class Graphs:
+    """Examples one after another: features of nodes (N, d), sizes, edges (None: chains) and their features."""
+
+    nodes: Any
+    sizes: np.ndarray
+    edges: list[np.ndarray] | None
+    edge_features: np.ndarray | None
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """Where each example's nodes start, and the total."""
+        return np.concatenate([[0], np.cumsum(self.sizes)])
+
+    def all_edges(self) -> np.ndarray:
+        """Edges (m, 2) of all examples between the nodes of all examples."""
+        starts = self.offsets
+        if self.edges is None:
+            first = np.delete(np.arange(starts[-1]), starts[1:] - 1)
+            return np.column_stack([first, first + 1])
+        parts = [np.zeros((0, 2), np.int64), *(e + s for e, s in zip(self.edges, starts[:-1], strict=True))]
+        return np.concatenate(parts)
+
+    @property
+    def edge_counts(self) -> np.ndarray:
+        """Number of edges of each example."""
+        return self.sizes - 1 if self.edges is None else np.array([len(e) for e in self.edges], dtype=np.int64)
+
+
+class NamedFeatures:
+    """Columns for named features, as dicts or lists of names give them.
+
+    ``{"word": "is"}`` is the feature "word:is", ``{"length": 2.0}`` the feature "length" with that value,
+    ``{"title": True}`` the feature "title" with value 1; a list of names gives each the value 1.
+    """
+
+    def __init__(self) -> None:
+        self.columns: dict[str, int] = {}
+
+    def matrix(self, items: Sequence[Any], grow: bool) -> sparse.csr_matrix:
+        """A row for each item; unless ``grow``, unknown features are left out."""
+        columns, values, ends = [], [], [0]
+        known = self.columns
+        for item in items:
+            pairs = item.items() if isinstance(item, Mapping) else ((name, 1.0) for name in item)
+            for name, value in pairs:
+                if isinstance(value, str):
+                    name, value = f"{name}:{value}", 1.0
+                if grow:
+                    column = known.setdefault(name, len(known))
+                else:
+                    column = known.get(name, -1)
+                if column >= 0 and value:
+                    columns.append(column)
+                    values.append(value)
+            ends.append(len(columns))
+        try:
+            data = np.array(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError("X: values of named features must be strings, numbers or booleans.") from None
+        shape = (len(items), len(known))
+        X = sparse.csr_matrix((data, np.array(columns, dtype=np.int32), np.array(ends)), shape=shape)
+        X.sum_duplicates()
+        return X
+
+
+def _examples(X: Any) -> list[Any]:
+    if isinstance(X, (str, bytes)) or not hasattr(X, "__len__"):
+        raise ValueError(f"X must be a list of examples; got {type(X).__name__}.")
+    examples = list(X)
+    if not examples:
+        raise ValueError("X holds no examples.")
+    return examples
+
+
+def _is_named(nodes: Any) -> bool:
+    """Whether an example's features are dicts or lists of names."""
+    return (
+        isinstance(nodes, (list, tuple))
+        and len(nodes) > 0
+        and (
+            isinstance(nodes[0], Mapping)
+            or (isinstance(nodes[0], (list, tuple, set)) and all(isinstance(x, str) for x in nodes[0]))
+        )
+    )
+
+
+def _stack(parts: list[Any], named: NamedFeatures | None, grow: bool, width: int | None) -> tuple[Any, np.ndarray]:
+    """All examples' node features as one matrix, and their numbers of nodes."""
+    if named is not None:
+        for i, part in enumerate(parts):
+            if not _is_named(part):
+                raise ValueError(f"X[{i}] must be a list of dicts or of lists of names, as the first example is.")
+        sizes = np.array([len(part) for part in parts], dtype=np.int64)
+        return named.matrix([item for part in parts for item in part], grow), sizes
+    is_sparse = sparse.issparse(parts[0])
+    matrices = []
+    for i, part in enumerate(parts):
+        if sparse.issparse(part) != is_sparse:
+            raise ValueError(
+                f"X[{i}] is {'not ' * is_sparse}sparse, unlike the first example; use one kind throughout."
+            )
+        if not is_sparse:
+            try:
+                part = np.asarray(part, dtype=np.float64)
+            except (TypeError, ValueError):
+                raise ValueError(f"X[{i}] must be an array of numbers (nodes, features), or a list of dicts.") from None
+        if part.ndim != 2 or part.shape[0] == 0:
+            raise ValueError(f"X[{i}] must have shape (nodes, features) with at least one node; got {part.shape}.")
+        if width is None:
+            width = part.shape[1]
+        if part.shape[1] != width:
+            raise ValueError(f"X[{i}] has {part.shape[1]} features; expected {width}.")
+        values = part.data if is_sparse else part
+        if not np.isfinite(values).all():
+            raise ValueError(f"X[{i}] holds NaN or infinite values.")
+        matrices.append(part)
+    sizes = np.array([part.shape[0] for part in matrices], dtype=np.int64)
+    stacked = sparse.csr_matrix(sparse.vstack(matrices, format="csr"), dtype=np.float64) if is_sparse else None
+    return stacked if is_sparse else np.concatenate(matrices), sizes
+
+
+def _edge_matrix(parts: list[Any], counts: np.ndarray, width: int | None) -> np.ndarray:
+    """All examples' edge features as one matrix."""
+    matrices = []
+    for i, (part, count) in enumerate(zip(parts, counts.tolist(), strict=True)):
+        matrix = np.asarray(part, dtype=np.float64)
+        if matrix.size == 0 and count == 0:
+            matrix = np.zeros((0, width or (matrix.shape[1] if matrix.ndim == 2 else 0)))
+        if matrix.ndim != 2 or matrix.shape[0] != count:
+            raise ValueError(
+                f"X[{i}]: edge features must have shape ({count}, features), a row for each edge; got {matrix.shape}."
+            )
+        if count and width is None:
+            width = matrix.shape[1]
+        if count and matrix.shape[1] != width:
+            raise ValueError(f"X[{i}] has {matrix.shape[1]} edge features; expected {width}.")
+        if not np.isfinite(matrix).all():
+            raise ValueError(f"X[{i}]: edge features hold NaN or infinite values.")
+        matrices.append(matrix)
+    return np.concatenate([m for m in matrices if m.shape[0]] or [np.zeros((0, width or 0))])
+
+
+def read_sequences(
+    X: Any, named: NamedFeatures | None, width: int | None, edge_width: int | None, grow: bool
+) -> tuple[Graphs, NamedFeatures | None]:
+    """Sequences: (T, d) arrays, CSR matrices, lists of dicts or of names; or pairs of one of them and edge features."""
+    examples = _examples(X)
+    with_edges = [isinstance(x, tuple) and len(x) == 2 and not isinstance(x[0], (Mapping, str)) for x in examples]
+    if any(with_edges) and not all(with_edges):
+        raise ValueError("X: either all sequences come with edge features, as (nodes, edges), or none.")
+    nodes = [x[0] for x in examples] if with_edges[0] else examples
+    named = NamedFeatures() if grow and _is_named(nodes[0]) else named
+    matrix, sizes = _stack(nodes, named, grow, width)
+    pairs = _edge_matrix([x[1] for x in examples], sizes - 1, edge_width) if with_edges[0] else None
+    return Graphs(matrix, sizes, None, pairs), named
+
+
+def read_graphs(
+    X: Any, named: NamedFeatures | None, width: int | None, edge_width: int | None, grow: bool
+) -> tuple[Graphs, NamedFeatures | None]:
+    """Graphs: (node_features, edges) or (node_features, edges, edge_features)."""
+    examples = _examples(X)
+    for i, x in enumerate(examples):
+        if not isinstance(x, (tuple, list)) or len(x) != len(examples[0]) or len(x) not in (2, 3):
+            raise ValueError(
+                f"X[{i}] must be (node_features, edges) or (node_features, edges, edge_features), the same throughout."
+            )
+    nodes = [x[0] for x in examples]
+    named = NamedFeatures() if grow and _is_named(nodes[0]) else named
+    matrix, sizes = _stack(nodes, named, grow, width)
+    edges = []
+    for i, (x, n) in enumerate(zip(examples, sizes.tolist(), strict=True)):
+        try:
+            edges.append(check_edges(x[1], n))
+        except ValueError as error:
+            raise ValueError(f"X[{i}]: {error}.") from None
+    counts = np.array([len(e) for e in edges], dtype=np.int64)
+    pairs = _edge_matrix([x[2] for x in examples], counts, edge_width) if len(examples[0]) == 3 else None
+    return Graphs(matrix, sizes, edges, pairs), named
+
+
+def labels_of(y: Any, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """All labels one after another, as objects, and which of them are missing (None or -1)."""
+    rows = list(y)
+    if len(rows) != sizes.size:
+        raise ValueError(f"y holds labels of {len(rows)} examples, X holds {sizes.size}.")
+    flat: list[Any] = []
+    for i, (row, n) in enumerate(zip(rows, sizes.tolist(), strict=True)):
+        if isinstance(row, (str, bytes)) or not hasattr(row, "__len__") or len(row) != n:
+            raise ValueError(f"y[{i}] must hold one label for each of the {n} nodes of X[{i}]; got {row!r:.60}.")
+        flat.extend(row.tolist() if isinstance(row, np.ndarray) else row)
+    missing = np.array(
+        [label is None or (not isinstance(label, str) and label == -1) for label in flat], dtype=np.bool_
+    )
+    if len({isinstance(label, str) for label, gone in zip(flat, missing, strict=True) if not gone}) > 1:
+        raise ValueError("y must hold labels of one kind: it mixes strings with others.")
+    labels = np.empty(len(flat), dtype=object)
+    labels[:] = flat
+    return labels, missing

@@ -1,0 +1,97 @@
+"""Labelling the nodes of graphs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nashlearn.estimators._network import NetworkNash
+from nashlearn.estimators._network_input import Graphs, NamedFeatures, read_graphs
+from nashlearn.games.markov.batch import Networks
+
+__all__ = ["NashMarkovNetwork"]
+
+
+class NashMarkovNetwork(NetworkNash):
+    """Labelling of graphs trained on the loss that it is judged by [fathony2018]_, [franc2022]_.
+
+    The score of a labeling is the sum of linear scores of its nodes and of its edges; the loss is the value of the
+    game of :func:`nashlearn.games.markov` less the true labeling's score. ``X`` is a list of
+    ``(node_features (n, d), edges (m, 2))`` or ``(node_features, edges, edge_features (m, e))``, of any sizes.
+
+    Parameters
+    ----------
+    loss, alpha, smoothing, fit_intercept, unseen_pairs, propensity, tol, max_iter, warm_start, n_jobs, verbose
+        As those of :class:`NashTagger`.
+    exact : {"auto", True, False}, default="auto"
+        Whether graphs with cycles are played exactly, on a tree of cliques, or over the local polytope: an upper bound
+        on the loss. "auto" is exact where the tables are small enough; True refuses other graphs.
+
+    Attributes
+    ----------
+    classes_ : ndarray (k,)
+        Labels, sorted.
+    coef_, intercept_ : ndarray (k, d), (k,)
+        Weights of node features; ``coef_`` is a CSR matrix where they are sparse.
+    edge_coef_ : ndarray (e, k, k)
+        Weights of edge features; (1, k, k) where edges have none.
+    is_exact_ : bool
+        Whether all graphs of the training data were played exactly.
+    objective_, dual_gap_, n_iter_
+        Objective at the weights, its relative distance to the optimum at most, iterations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nashlearn import NashMarkovNetwork
+    >>> square = [(0, 1), (1, 2), (2, 3), (3, 0)]
+    >>> X = [(np.eye(4), square), (np.eye(4)[::-1], square)]
+    >>> NashMarkovNetwork(alpha=0.01).fit(X, [[0, 1, 0, 1], [1, 0, 1, 0]]).predict(X)[0]
+    array([0, 1, 0, 1])
+    """
+
+    def __init__(
+        self,
+        loss: Any = "zero_one",
+        *,
+        alpha: float = 1e-3,
+        smoothing: float = 0.5,
+        exact: Any = "auto",
+        fit_intercept: bool = True,
+        unseen_pairs: bool = False,
+        propensity: str = "homogeneous",
+        tol: float = 1e-2,
+        max_iter: int = 100,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.loss = loss
+        self.alpha = alpha
+        self.smoothing = smoothing
+        self.exact = exact
+        self.fit_intercept = fit_intercept
+        self.unseen_pairs = unseen_pairs
+        self.propensity = propensity
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _read(self, X: Any, grow: bool) -> Graphs:
+        named: NamedFeatures | None = None if grow else self._named
+        width = None if grow else self.n_features_in_
+        graphs, named = read_graphs(X, named, width, None if grow else self._edge_width, grow)
+        if grow:
+            self._named = named
+            if named is not None:
+                self.feature_names_ = list(named.columns)
+        return graphs
+
+    def _make_networks(self, graphs: Graphs, k: int) -> Networks:
+        return Networks(graphs.sizes, graphs.edges, k, self.loss, self.exact)
+
+    def _store_edges(self, rest: np.ndarray, edges: np.ndarray) -> None:
+        self.edge_coef_ = edges

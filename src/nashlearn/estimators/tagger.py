@@ -1,0 +1,129 @@
+"""Labelling sequences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nashlearn.estimators._network import NetworkNash
+from nashlearn.estimators._network_input import Graphs, NamedFeatures, read_sequences
+from nashlearn.games.markov.batch import Networks
+
+__all__ = ["NashTagger"]
+
+
+class NashTagger(NetworkNash):
+    """Sequence labelling trained on the loss that it is judged by [fathony2018]_, [franc2022]_.
+
+    The score of a labeling is the sum of linear scores of its positions, of its transitions and of its first and last
+    label. Training minimises ``alpha/2 |w|^2`` plus the mean, over positions, of the game's value less the true
+    labeling's score; the game is that of :func:`nashlearn.games.markov` on a chain.
+
+    Parameters
+    ----------
+    loss : {"zero_one", "absolute", "squared"} or cost matrix, default="zero_one"
+        What a wrong label costs. "absolute" and "squared" measure the distance between the ranks of classes; a matrix
+        has a row for each answer and a column for each true label, in the order of ``classes_``.
+    alpha : float, default=1e-3
+        Regularisation against the mean loss of a position, positive.
+    smoothing : float, default=0.5
+        Weight of the entropy of labelings, in units of the loss: a property of the model, to be chosen by validation.
+        0 is the published game, which may ignore transitions where features are few; large values approach a
+        conditional random field.
+    fit_intercept : bool, default=True
+        Whether to add a constant feature.
+    unseen_pairs : bool, default=False
+        Whether sparse and named features get weights for labels that they never occur with in training. Dense
+        features always do.
+    propensity : {"homogeneous", "node"}, default="homogeneous"
+        How the probability that a label is present is estimated where some are missing and ``fit`` is not given any:
+        one for all positions, or one for each position of sequences of equal length.
+    tol : float, default=1e-2
+        Relative duality gap at which training ends.
+    max_iter : int, default=100
+        Iterations of L-BFGS, in all.
+    warm_start : bool, default=False
+        Start from the weights of the last fit.
+    n_jobs : int, optional
+        Threads. The result does not depend on their number.
+    verbose : int, default=0
+        Print each certificate where positive.
+
+    Attributes
+    ----------
+    classes_ : ndarray (k,)
+        Labels, sorted.
+    coef_ : ndarray or CSR matrix (k, d)
+        Weights of features.
+    intercept_, start_, end_ : ndarray (k,)
+        Scores of a label anywhere, at the start and at the end.
+    transitions_ : ndarray (k, k), or edge_coef_ : ndarray (features, k, k)
+        Scores of a label and the next, or their weights where ``X`` has edge features.
+    feature_names_ : list of str
+        Names of the columns of ``coef_`` where features are named.
+    objective_, dual_gap_, n_iter_
+        Objective at the weights, its relative distance to the optimum at most, iterations. With smoothing they are
+        those of the smoothed objective.
+
+    Examples
+    --------
+    >>> from nashlearn import NashTagger
+    >>> X = [[{"word": "the"}, {"word": "cat"}], [{"word": "cats"}, {"word": "sleep"}]]
+    >>> y = [["DET", "NOUN"], ["NOUN", "VERB"]]
+    >>> [list(map(str, labels)) for labels in NashTagger(alpha=0.01).fit(X, y).predict(X)]
+    [['DET', 'NOUN'], ['NOUN', 'VERB']]
+    """
+
+    def __init__(
+        self,
+        loss: Any = "zero_one",
+        *,
+        alpha: float = 1e-3,
+        smoothing: float = 0.5,
+        fit_intercept: bool = True,
+        unseen_pairs: bool = False,
+        propensity: str = "homogeneous",
+        tol: float = 1e-2,
+        max_iter: int = 100,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.loss = loss
+        self.alpha = alpha
+        self.smoothing = smoothing
+        self.fit_intercept = fit_intercept
+        self.unseen_pairs = unseen_pairs
+        self.propensity = propensity
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _read(self, X: Any, grow: bool) -> Graphs:
+        named: NamedFeatures | None = None if grow else self._named
+        width = None if grow else self.n_features_in_
+        graphs, named = read_sequences(X, named, width, None if grow else self._edge_width, grow)
+        if grow:
+            self._named = named
+            if named is not None:
+                self.feature_names_ = list(named.columns)
+        return graphs
+
+    def _extra_columns(self, graphs: Graphs) -> np.ndarray:
+        ends = np.zeros((int(graphs.sizes.sum()), 2))
+        ends[graphs.offsets[:-1], 0] = 1.0
+        ends[graphs.offsets[1:] - 1, 1] = 1.0
+        return np.hstack([super()._extra_columns(graphs), ends])
+
+    def _make_networks(self, graphs: Graphs, k: int) -> Networks:
+        return Networks(graphs.sizes, None, k, self.loss, "auto")
+
+    def _store_edges(self, rest: np.ndarray, edges: np.ndarray) -> None:
+        self.start_, self.end_ = rest[:, 0].copy(), rest[:, 1].copy()
+        if self._edge_width is None:
+            self.transitions_ = edges[0]
+        else:
+            self.edge_coef_ = edges

@@ -1,0 +1,378 @@
+"""Many networks at once: all their chains and trees as one forest, the graphs with cycles one by one.
+
+Every pass is cut into blocks that do not depend on the number of threads, and their sums are added in order: results
+are the same for any number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nashlearn.games.markov import messages
+from nashlearn.games.markov.cliques import CliqueArrays
+from nashlearn.games.markov.forest import Forest, play
+from nashlearn.games.markov.game import MarkovGame, loss_of
+
+__all__ = ["Networks", "Played", "Run", "threads"]
+
+Run = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], list[Any]]
+_BLOCK = 2048  # nodes of a forest that one thread plays at a time
+
+
+def threads(n_jobs: int) -> Run:
+    """A function that calls another on many arguments, ``n_jobs`` at a time, and lists the answers in order."""
+    if n_jobs == 1:
+        return lambda function, arguments: [function(*one) for one in arguments]
+
+    def run(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
+        with ThreadPoolExecutor(n_jobs) as pool:
+            return list(pool.map(lambda one: function(*one), arguments))
+
+    return run
+
+
+class Played(NamedTuple):
+    """Weighted sums over all networks, and the adversary's marginals, weighted.
+
+    ``nodes`` is overwritten by the next round; ``pairs`` is (k, k), the sum over edges, where these share a table, else
+    (m, k, k).
+    """
+
+    value: float  # of the smoothed games at the replies
+    expected: float  # <p, L q>
+    entropy: float  # min_p <p, L q>
+    nodes: np.ndarray
+    pairs: np.ndarray
+
+
+class _Other(NamedTuple):
+    """A network with cycles: its solver, its rows and its edges, and what sweeps start from."""
+
+    solver: Any
+    rows: slice
+    edges: slice
+    state: tuple[np.ndarray, ...]
+
+
+class Networks:
+    """Graphs of nodes with ``k`` states each, and the replies that were last found for them.
+
+    Rows of nodes are in the order of :attr:`order`: row ``i`` is node ``order[i]`` of all networks' nodes one after
+    another. Forests come first, in preorder.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Numbers of nodes.
+    edges : sequence of int arrays (m_i, 2), or None
+        None: all networks are chains.
+    k : int
+        Number of states.
+    loss, exact
+        As those of :func:`nashlearn.games.markov`.
+    """
+
+    def __init__(
+        self, sizes: Sequence[int] | np.ndarray, edges: Sequence[np.ndarray] | None, k: int, loss: Any, exact: Any
+    ):
+        self.k, self.sizes = k, np.asarray(sizes, dtype=np.int64)
+        self.n = int(self.sizes.sum())
+        starts = np.concatenate([[0], np.cumsum(self.sizes)])
+        self.others: list[_Other] = []
+        if edges is None:
+            self.order = np.arange(self.n)
+            self.n_edges = self.n - self.sizes.size
+            self.forest = _chains(self.sizes)
+            n_forest = self.n
+        else:
+            edge_starts = np.concatenate([[0], np.cumsum([len(e) for e in edges])]).astype(np.int64)
+            self.n_edges = int(edge_starts[-1])
+            trees = [_preorder(int(n), e) for n, e in zip(self.sizes, edges, strict=True)]
+            self.forest, order = _join(trees, starts, edge_starts)
+            n_forest = order.size
+            loopy = [i for i, tree in enumerate(trees) if tree is None]
+            self.order = np.concatenate([order, *(np.arange(starts[i], starts[i + 1]) for i in loopy)])
+            solvers: dict[tuple[int, bytes], Any] = {}
+            at = n_forest
+            for i in loopy:
+                key = int(self.sizes[i]), edges[i].tobytes()
+                if key not in solvers:
+                    solvers[key] = MarkovGame(edges[i], np.full(key[0], k), loss, None, exact).solver
+                rows = slice(at, at + key[0])
+                self.others.append(
+                    _Other(solvers[key], rows, slice(edge_starts[i], edge_starts[i + 1]), solvers[key].start())
+                )
+                at = rows.stop
+        self.n_forest = n_forest
+        states = np.full(max(self.n, 1), k)
+        self.loss, costs = loss_of(loss, states, np.ones(states.size))
+        self.costs = costs[0]
+        self.p = np.full((n_forest, self.costs.shape[0]), 1.0 / self.costs.shape[0])
+        self._roots = np.flatnonzero(self.forest.parent < 0)
+        self._ends = np.append(self._roots[1:], n_forest)
+        self._blocks = self._cut()
+        self._cliques = self._as_cliques()
+        self._q = np.empty((self.n, k))
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether no network had to be relaxed to the local polytope."""
+        return all(other.solver.is_exact for other in self.others)
+
+    def _cut(self) -> list[tuple[int, int]]:
+        """Blocks of whole components with about equally many nodes."""
+        if not self.n_forest:
+            return []
+        starts = self._roots[np.flatnonzero(np.diff(self._roots // _BLOCK, prepend=-1))]
+        return list(zip(starts.tolist(), np.append(starts[1:], self.n_forest).tolist(), strict=True))
+
+    def _as_cliques(self) -> CliqueArrays:
+        """The forest for max-product and for ranges of scores beyond probabilities; tables as :meth:`_flat`."""
+        t, k = self.forest, self.k
+        inner = t.parent >= 0
+        above = np.where(inner, t.parent, 0)
+        columns = np.where(inner, k, 1)
+        return CliqueArrays(
+            np.arange(self.n_forest),
+            np.full(self.n_forest, k),
+            columns,
+            t.parent,
+            t.child,
+            t.sibling,
+            np.where(inner, k + t.table * k * k, 0),
+            np.where(columns[above] == 1, 0, k) if self.n_forest else above,
+            np.concatenate([np.arange(k), np.repeat(np.arange(k), k)]).astype(np.int32),
+        )
+
+    def _flat(self, T: np.ndarray) -> tuple[CliqueArrays, np.ndarray]:
+        """Tables as cliques read them, child by parent; a row of zeros for roots."""
+        t, k = self.forest, self.k
+        if len(T) == 1:
+            parts = [np.zeros(k), T[0].T.ravel(), T[0].ravel()]
+            offset = np.where(t.parent >= 0, k + t.flipped * k * k, 0)
+            return self._cliques._replace(table=offset), np.concatenate(parts)
+        turned = T.swapaxes(1, 2).copy()
+        own = t.table[t.flipped]
+        turned[own] = T[own]
+        return self._cliques, np.concatenate([np.zeros(k), turned.ravel()])
+
+    def play(self, S: np.ndarray, T: np.ndarray, eps: float, weight: np.ndarray, run: Run, rounds: int = 1) -> Played:
+        """Renew all replies ``rounds`` times at ``eps > 0`` and report.
+
+        ``S`` (n, k) scores nodes, ``T`` (m, k, k) edges, or (1, k, k) all of them alike; ``weight`` (n,) holds each
+        network's weight at its nodes.
+        """
+        k, shared = self.k, len(T) == 1
+        q = self._q
+        tops = T.max(axis=(1, 2)) if len(T) else np.zeros(0)
+        W = np.exp((T - tops[:, None, None]) / eps)
+        direct = np.zeros_like(T)
+        if shared:
+            tables = np.zeros((len(self._blocks), 1, k, k))
+        else:
+            tables = np.broadcast_to(np.zeros_like(T), (len(self._blocks), *T.shape))
+            tables.flags.writeable = True
+        forest = self.forest if not shared else self.forest._replace(table=np.zeros_like(self.forest.table))
+        lost = np.zeros(self.n_forest, dtype=np.bool_)
+
+        def block(i: int) -> tuple[float, float, float]:
+            first, last = self._blocks[i]
+            return play(self.loss, forest, S, tops, W, eps, rounds, self.p, q, tables[i], weight, first, last, lost)
+
+        sums = run(block, [(i,) for i in range(len(self._blocks))])
+        edges = (tables.sum(axis=0) if shared else tables[0] if len(self._blocks) else direct) * W
+        if lost.any():
+            flat = self._flat(T)
+            beyond = [rows for rows in (self._lost(lost, *cut) for cut in self._blocks) if rows.size]
+            for rows, (part, pairs) in zip(
+                beyond,
+                run(lambda rows: self._any_range(rows, flat, S, eps, weight, rounds, q), [(r,) for r in beyond]),
+                strict=True,
+            ):
+                sums.append(part)
+                inner = rows[self.forest.parent[rows] >= 0]
+                np.add.at(direct, np.zeros_like(inner) if shared else self.forest.table[inner], pairs)
+
+        def other(one: _Other) -> tuple[float, float, float, np.ndarray]:
+            tables = np.broadcast_to(T, (one.edges.stop - one.edges.start, k, k)) if shared else T[one.edges]
+            value, nodes, pairs = one.solver.improve(S[one.rows], tables, eps, one.state, rounds)
+            w, cost = weight[one.rows.start], nodes @ self.costs.T
+            q[one.rows] = w * nodes
+            p = one.state[0][:, : self.costs.shape[0]]
+            return w * value, w * float((p * cost).sum()), w * float(cost.min(axis=1).sum()), w * pairs
+
+        for one, (value, expected, entropy, pairs) in zip(
+            self.others, run(other, [(one,) for one in self.others]), strict=True
+        ):
+            sums.append((value, expected, entropy))
+            if shared:
+                direct[0] += pairs.sum(axis=0)
+            else:
+                direct[one.edges] = pairs
+        total = np.sum(sums, axis=0) if sums else np.zeros(3)
+        edges = edges + direct
+        return Played(float(total[0]), float(total[1]), float(total[2]), q, edges[0] if shared else edges)
+
+    def _lost(self, lost: np.ndarray, first: int, last: int) -> np.ndarray:
+        """The rows between two of the components that are marked as lost at their roots."""
+        a, b = np.searchsorted(self._roots, (first, last))
+        ranges = [np.arange(r, e) for r, e in zip(self._roots[a:b], self._ends[a:b], strict=True) if lost[r]]
+        return np.concatenate(ranges) if ranges else np.zeros(0, dtype=np.int64)
+
+    def _any_range(
+        self,
+        rows: np.ndarray,
+        flat: tuple[CliqueArrays, np.ndarray],
+        S: np.ndarray,
+        eps: float,
+        weight: np.ndarray,
+        rounds: int,
+        q: np.ndarray,
+    ) -> tuple[tuple[float, float, float], np.ndarray]:
+        """Play whole components in the log domain: their sums, and weighted marginals of the edges to parents."""
+        t, E, k = _components(flat[0], rows), flat[1], self.k
+        f, p, w = S[rows], self.p[rows], weight[rows]
+        lift = p @ self.costs
+        inside, outside = np.zeros((rows.size, k)), np.zeros((rows.size, k))
+        messages.inward(t, f, lift, E, eps, inside)
+        loss = self.loss._replace(weights=self.loss.weights[rows])
+        for _ in range(rounds):
+            messages.sweep(loss, t, f, lift, E, eps, p, inside, outside)
+        self.p[rows] = p
+        # Cliques share tables, but each needs a place of its own for its marginals.
+        B = np.empty((rows.size, k * k))
+        messages.beliefs(t, np.arange(0, B.size, k * k), f, lift, E, eps, inside, outside, B.ravel())
+        inner = t.parent >= 0
+        B[~inner, k:] = -np.inf
+        joint = np.exp((B - B.max(axis=1, keepdims=True)) / eps)
+        joint *= (w / joint.sum(axis=1))[:, None]
+        tables = joint[inner].reshape(-1, k, k)
+        q[rows[inner]] = tables.sum(axis=2)
+        q[rows[~inner]] = joint[~inner, :k]
+        cost = q[rows] @ self.costs.T
+        value = float(w[~inner] @ inside[~inner, 0])
+        turned = np.where(self.forest.flipped[rows[inner], None, None], tables, tables.swapaxes(1, 2))
+        return (value, float((p * cost).sum()), float(cost.min(axis=1).sum())), turned
+
+    def ceiling(self, S: np.ndarray, T: np.ndarray, weight: np.ndarray) -> float:
+        """Weighted sum of what the best adversaries get against the replies, without smoothing."""
+        total = 0.0
+        if self.n_forest:
+            t, E = self._flat(T)
+            inside = np.zeros((self.n_forest, self.k))
+            messages.inward(t, S[: self.n_forest], self.p @ self.costs, E, 0.0, inside)
+            total += float(weight[self._roots] @ inside[self._roots, 0])
+        for one in self.others:
+            tables = self._tables(T, one)
+            total += weight[one.rows.start] * one.solver.ceiling(S[one.rows], tables, one.state)
+        return total
+
+    def argmax(self, S: np.ndarray, T: np.ndarray, run: Run, **options: Any) -> np.ndarray:
+        """The best labeling (n,), in the order of rows; ``options`` as those of ``MarkovGame.maximise``."""
+        labels = np.zeros(self.n, dtype=np.int64)
+        if self.n_forest:
+            t, E = self._flat(T)
+            inside = np.zeros((self.n_forest, self.k))
+            f = S[: self.n_forest]
+            messages.inward(t, f, np.zeros_like(f), E, 0.0, inside)
+            messages.decode(t, f, E, inside, labels)
+        found = run(
+            lambda one: one.solver.maximise(S[one.rows], self._tables(T, one), **options),
+            [(one,) for one in self.others],
+        )
+        for one, labeling in zip(self.others, found, strict=True):
+            labels[one.rows] = labeling.labels
+        return labels
+
+    def replies(self) -> np.ndarray:
+        """The last replies (n, options), in the order of rows."""
+        width = self.costs.shape[0]
+        return np.concatenate([self.p, *(one.state[0][:, :width] for one in self.others)])
+
+    def _tables(self, T: np.ndarray, one: _Other) -> np.ndarray:
+        """A network's edge scores."""
+        shape = (one.edges.stop - one.edges.start, self.k, self.k)
+        return np.broadcast_to(T, shape) if len(T) == 1 else T[one.edges]
+
+
+def _chains(sizes: np.ndarray) -> Forest:
+    n = int(sizes.sum())
+    starts = np.cumsum(sizes) - sizes
+    parent, child = np.arange(-1, n - 1), np.arange(1, n + 1)
+    parent[starts[sizes > 0]] = -1
+    child[(starts + sizes - 1)[sizes > 0]] = -1
+    table = np.cumsum(parent >= 0) - 1
+    return Forest(parent, child, np.full(n, -1), np.maximum(table, 0), np.zeros(n, dtype=np.bool_))
+
+
+def _preorder(n: int, edges: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    """Nodes in depth-first preorder, parents, edges to them and whether those run upwards; None for a cycle."""
+    near: list[list[tuple[int, int]]] = [[] for _ in range(n)]
+    for e, (u, v) in enumerate(edges.tolist()):
+        near[u].append((v, e))
+        near[v].append((u, e))
+    seen = [False] * n
+    order: list[int] = []
+    parent: list[int] = []
+    edge: list[int] = []
+    for root in range(n):
+        stack = [] if seen[root] else [(root, -1, -1)]
+        while stack:
+            v, above, e = stack.pop()
+            if seen[v]:
+                return None
+            seen[v] = True
+            position = len(order)
+            order.append(v)
+            parent.append(above)
+            edge.append(e)
+            stack.extend((u, position, d) for u, d in near[v] if d != e)
+    nodes, edge_of = np.array(order, dtype=np.int64), np.array(edge, dtype=np.int64)
+    upward = np.array([e >= 0 and edges[e, 0] == v for v, e in zip(order, edge, strict=True)], dtype=np.bool_)
+    return nodes, np.array(parent, dtype=np.int64), edge_of, upward
+
+
+def _join(
+    trees: Sequence[tuple[np.ndarray, ...] | None], starts: np.ndarray, edge_starts: np.ndarray
+) -> tuple[Forest, np.ndarray]:
+    """All forests as one, and the numbers of its nodes among all networks'."""
+    order, parents, tables, flipped = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], []
+    at = 0
+    for i, tree in enumerate(trees):
+        if tree is None:
+            continue
+        nodes, parent, edge, upward = tree
+        order.append(starts[i] + nodes)
+        parents.append(np.where(parent >= 0, parent + at, -1))
+        tables.append(np.where(edge >= 0, edge + edge_starts[i], 0))
+        flipped.append(upward)
+        at += nodes.size
+    parent = np.concatenate(parents)
+    child, sibling = np.full(at, -1), np.full(at, -1)
+    for i in range(at - 1, -1, -1):
+        if parent[i] >= 0:
+            sibling[i], child[parent[i]] = child[parent[i]], i
+    flips = np.concatenate([np.zeros(0, np.bool_), *flipped])
+    return Forest(parent, child, sibling, np.concatenate(tables), flips), np.concatenate(order)
+
+
+def _components(t: CliqueArrays, rows: np.ndarray) -> CliqueArrays:
+    """Some whole components of a forest as a forest of their own."""
+    position = np.full(t.node.size + 1, -1)
+    position[rows] = np.arange(rows.size)
+    parent, child, sibling = (position[x[rows]] for x in (t.parent, t.child, t.sibling))
+    return CliqueArrays(
+        np.arange(rows.size),
+        t.rows[rows],
+        t.columns[rows],
+        parent,
+        child,
+        sibling,
+        t.table[rows],
+        t.map[rows],
+        t.maps,
+    )

@@ -1,0 +1,148 @@
+"""Equilibria and best labelings on a clique tree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nashlearn.games.markov import exact, messages
+from nashlearn.games.markov.cliques import Cliques
+from nashlearn.games.markov.outcome import Labeling, Outcome, warn_of_gap
+
+__all__ = ["CliqueSolver"]
+
+
+class CliqueSolver:
+    """Solves one graph's games exactly.
+
+    Parameters
+    ----------
+    cliques : Cliques
+        The graph's clique tree.
+    edges, n_states : ndarray
+        The graph.
+    loss : Hamming or NodeCosts
+        The loss, as compiled code reads it.
+    costs : list of ndarray
+        The same as a matrix for each node, options by labels.
+    """
+
+    is_exact = True
+
+    def __init__(self, cliques: Cliques, edges: np.ndarray, n_states: np.ndarray, loss: Any, costs: list[np.ndarray]):
+        self.cliques, self.edges, self.n_states, self.loss, self.costs = cliques, edges, n_states, loss, costs
+
+    def tables(self, T: np.ndarray) -> np.ndarray:
+        """Edge scores (m, k, k) as the cliques' tables, flat."""
+        t, k = self.cliques.arrays, self.n_states
+        E = np.zeros(self.cliques.size)
+        for e, (u, v) in enumerate(self.edges):
+            c, state = self.cliques.edge_clique[e], self.cliques.edge_state[e]
+            own = T[e, : k[u], : k[v]] if self.cliques.edge_first[e] else T[e, : k[u], : k[v]].T
+            E[t.table[c] : t.table[c] + t.rows[c] * t.columns[c]] += own[:, state].ravel()
+        return E
+
+    def marginals(self, Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Node (n, k) and edge (m, k, k) marginals of the cliques' tables."""
+        t, k = self.cliques.arrays, self.n_states
+        widest = int(k.max())
+        nodes = np.zeros((k.size, widest))
+        pairs = np.zeros((len(self.edges), widest, widest))
+        for c, v in enumerate(t.node):
+            own = Q[t.table[c] : t.table[c] + t.rows[c] * t.columns[c]]
+            nodes[v, : k[v]] = own.reshape(t.rows[c], t.columns[c]).sum(axis=1)
+        for e, (u, v) in enumerate(self.edges):
+            c, state, first = self.cliques.edge_clique[e], self.cliques.edge_state[e], self.cliques.edge_first[e]
+            own = Q[t.table[c] : t.table[c] + t.rows[c] * t.columns[c]].reshape(t.rows[c], t.columns[c])
+            other = int(k[v] if first else k[u])
+            joint = np.array([np.bincount(state, weights=row, minlength=other) for row in own])
+            pairs[e, : k[u], : k[v]] = joint if first else joint.T
+        return nodes, pairs
+
+    def feasible(self, f: np.ndarray, T: np.ndarray) -> bool:
+        """Whether some labeling is allowed."""
+        forbids = np.isneginf(f[np.arange(f.shape[1]) < self.n_states[:, None]]).any() or np.isneginf(T).any()
+        return not forbids or self.maximise(f, T).score > -np.inf
+
+    def maximise(self, f: np.ndarray, T: np.ndarray, method: str = "exact", time_limit: float = 60.0) -> Labeling:
+        """The best labeling, by max-product, which is exact and fast: both arguments change nothing."""
+        t, E = self.cliques.arrays, self.tables(T)
+        inside = self._room()
+        best = messages.inward(t, f, np.zeros_like(f), E, 0.0, inside)
+        labels = np.zeros(f.shape[0], dtype=np.int64)
+        messages.decode(t, f, E, inside, labels)
+        return Labeling(labels, float(best), float(best), "optimal" if best > -np.inf else "infeasible")
+
+    def play(self, f: np.ndarray, T: np.ndarray) -> Outcome:
+        """The equilibrium without smoothing."""
+        t, E = self.cliques.arrays, self.tables(T)
+        best, reduced, Q, p = exact.solve(t, f, E, self.costs)
+        lift = self._lift(p, f.shape)
+        upper = messages.inward(t, np.zeros_like(f), lift, reduced, 0.0, self._room())
+        nodes, pairs = self.marginals(Q)
+        used = Q > 0
+        risks = [float((L @ x[: L.shape[1]]).min()) for L, x in zip(self.costs, nodes, strict=True)]
+        lower = float(Q[used] @ reduced[used]) + sum(risks)
+        return Outcome(best + upper, nodes, pairs, p, max(upper - lower, 0.0))
+
+    def start(self) -> tuple[np.ndarray, ...]:
+        """Uniform replies, from which sweeps start."""
+        options = max(int(self.n_states.max()), *(L.shape[0] for L in self.costs))
+        p = np.zeros((self.n_states.size, options))
+        for v, L in enumerate(self.costs):
+            p[v, : L.shape[0]] = 1.0 / L.shape[0]
+        return (p,)
+
+    def improve(
+        self, f: np.ndarray, T: np.ndarray, eps: float, state: tuple[np.ndarray, ...], rounds: int
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """Sweep ``rounds`` times at ``eps > 0`` from the replies in ``state``; value at them and marginals."""
+        (p,) = state
+        t, E = self.cliques.arrays, self.tables(T)
+        lift = self._lift(p, f.shape)
+        inside, outside, B = self._room(), self._room(), np.empty(E.size)
+        messages.inward(t, f, lift, E, eps, inside)
+        for _ in range(rounds):
+            messages.sweep(self.loss, t, f, lift, E, eps, p, inside, outside)
+        messages.beliefs(t, t.table, f, lift, E, eps, inside, outside, B)
+        nodes, pairs = self.marginals(self._normalised(B, eps))
+        return float(inside[t.parent < 0, 0].sum()), nodes, pairs
+
+    def ceiling(self, f: np.ndarray, T: np.ndarray, state: tuple[np.ndarray, ...]) -> float:
+        """What the best adversary gets against the replies in ``state``, without smoothing."""
+        return float(
+            messages.inward(self.cliques.arrays, f, self._lift(state[0], f.shape), self.tables(T), 0.0, self._room())
+        )
+
+    def play_smoothed(self, f: np.ndarray, T: np.ndarray, eps: float, tol: float, max_iter: int) -> Outcome:
+        """The equilibrium at smoothing ``eps``, by sweeps."""
+        state = self.start()
+        (p,) = state
+        for _ in range(max_iter):
+            value, nodes, pairs = self.improve(f, T, eps, state, 1)
+            gap = 0.0
+            for L, reply, x in zip(self.costs, p, nodes, strict=True):
+                cost = L @ x[: L.shape[1]]
+                gap += float(reply[: L.shape[0]] @ cost - cost.min())
+            if gap <= tol:
+                break
+        else:
+            warn_of_gap(gap, tol)
+        return Outcome(value, nodes, pairs, p[:, : max(L.shape[0] for L in self.costs)], max(gap, 0.0))
+
+    def _normalised(self, B: np.ndarray, eps: float) -> np.ndarray:
+        t = self.cliques.arrays
+        sizes = t.rows * t.columns
+        Q = np.exp((B - np.repeat(np.maximum.reduceat(B, t.table), sizes)) / eps)
+        return Q / np.repeat(np.add.reduceat(Q, t.table), sizes)
+
+    def _room(self) -> np.ndarray:
+        t = self.cliques.arrays
+        return np.zeros((t.node.size, int(t.columns.max())))
+
+    def _lift(self, p: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        lift = np.zeros(shape)
+        for v, L in enumerate(self.costs):
+            lift[v, : L.shape[1]] = p[v, : L.shape[0]] @ L
+        return lift

@@ -1,0 +1,198 @@
+"""Any graph through the local polytope: an upper bound on the game, and labelings with a bound on the best one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nashlearn.games.markov import stars
+from nashlearn.games.markov.labelings import METHODS
+from nashlearn.games.markov.outcome import Labeling, Outcome, warn_of_gap
+from nashlearn.games.markov.programme import Builder, interior_point
+
+__all__ = ["EDGE_HEAT", "LocalSolver", "consistent"]
+
+EDGE_HEAT = 0.1  # temperature of edges over that of nodes: equal ones would add a bias of several eps for each edge
+_TOL = 1e-9
+_CHECK = 10  # sweeps between certificates
+
+
+def consistent(f: np.ndarray, T: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Labels (n, k) and pairs (m, k, k) that survive asking each for an allowed neighbour, again and again."""
+    labels = f > -np.inf
+    while True:
+        pairs = np.isfinite(T) & labels[edges[:, 0], :, None] & labels[edges[:, 1], None, :]
+        kept = labels.copy()
+        np.logical_and.at(kept, edges[:, 0], pairs.any(axis=2))
+        np.logical_and.at(kept, edges[:, 1], pairs.any(axis=1))
+        if (kept == labels).all():
+            return labels, pairs
+        labels = kept
+
+
+class LocalSolver:
+    """Solves one graph's games over locally consistent marginals; arguments as those of CliqueSolver."""
+
+    is_exact = False
+
+    def __init__(self, edges: np.ndarray, n_states: np.ndarray, loss: Any, costs: list[np.ndarray]):
+        self.edges, self.n_states, self.loss, self.costs = edges, n_states, loss, costs
+        self.graph = stars.incidence(n_states.size, edges, np.arange(len(edges)))
+
+    def feasible(self, f: np.ndarray, T: np.ndarray) -> bool:
+        """Whether local reasoning leaves every node a label: false proves that no labeling is allowed."""
+        return bool(consistent(f, T, self.edges)[0].any(axis=1).all())
+
+    def maximise(self, f: np.ndarray, T: np.ndarray, method: str = "exact", time_limit: float = 60.0) -> Labeling:
+        """A good labeling: ``method`` "exact" proves it best if ``time_limit`` seconds suffice, "ascent" is fast."""
+        if method not in METHODS:
+            raise ValueError(f"method must be one of {tuple(METHODS)}; got {method!r}")
+        return METHODS[method](self.graph, f, T, time_limit)
+
+    def play(self, f: np.ndarray, T: np.ndarray) -> Outcome:
+        """The equilibrium over the local polytope, without smoothing, by the interior point method."""
+        labels, pairs = consistent(f, T, self.edges)
+        unit = max(float(L.max()) for L in self.costs) or 1.0
+        build = Builder()
+        n, m = f.shape[0], len(self.edges)
+        top = np.arange(n)  # variables: the nodes' maxima, the multipliers, the replies
+        used = n
+        alpha = np.full((m, 2, f.shape[1]), -1)
+        for e, (u, v) in enumerate(self.edges):
+            for side, w in enumerate((u, v)):
+                free = np.flatnonzero(labels[w])[side:]  # one multiplier of the second end is fixed at 0
+                alpha[e, side, free] = used + np.arange(free.size)
+                used += free.size
+        reply = used + np.concatenate([[0], np.cumsum([L.shape[0] - 1 for L in self.costs])]).astype(np.int64)
+        used = int(reply[-1])
+        y = np.zeros(used)
+        for v, L in enumerate(self.costs):
+            y[reply[v] : reply[v + 1]] = 1.0 / L.shape[0]
+        for e in range(m):
+            of = np.flatnonzero(alpha[e, 0] >= 0)
+            y[alpha[e, 0, of]] = np.where(pairs[e], T[e] / unit, -np.inf).max(axis=1)[of] + 1.0
+        for v, L in enumerate(self.costs):
+            self._node_rows(build, v, L / unit, f[v] / unit, labels[v], alpha, top, reply[v])
+        n_nodes = build.rows
+        for e in range(m):
+            a, b = np.nonzero(pairs[e])
+            ids = np.arange(a.size)
+            build.add(ids, alpha[e, 0, a], np.ones(a.size))
+            fixed = alpha[e, 1, b] < 0
+            build.add(ids[~fixed], alpha[e, 1, b[~fixed]], np.ones(int((~fixed).sum())))
+            build.close(T[e, a, b] / unit)
+        n_tables = build.rows
+        for v, L in enumerate(self.costs):
+            build.simplex(reply[v], L.shape[0])
+        G, h = build.matrix(used)
+        objective = np.zeros(used)
+        objective[:n] = 1.0
+        rows = (G @ y - h)[:n_nodes]
+        node_of = np.repeat(np.arange(n), labels.sum(axis=1))
+        y[:n] = 1.0 - np.minimum.reduceat(rows, np.flatnonzero(np.diff(node_of, prepend=-1)))
+        s = G @ y - h
+        found = interior_point(G, h, objective, y, (n + m) / (1.0 / s[:n_tables]).sum() / s, _TOL)
+        return self._outcome(f, T, labels, pairs, alpha, reply, found, unit, n_nodes, n_tables)
+
+    def _node_rows(
+        self,
+        build: Builder,
+        v: int,
+        L: np.ndarray,
+        f: np.ndarray,
+        alive: np.ndarray,
+        alpha: np.ndarray,
+        top: np.ndarray,
+        reply: int,
+    ) -> None:
+        """``U_v - (L' p)(a) - sum_e alpha_ev(a) >= f_v(a)`` for the labels alive."""
+        labels = np.flatnonzero(alive)
+        ids = np.arange(labels.size)
+        build.add(ids, np.full(labels.size, top[v]), np.ones(labels.size))
+        g = self.graph
+        for i in range(g.start[v], g.start[v + 1]):
+            number = alpha[g.member[i], g.side[i], labels]
+            build.add(ids[number >= 0], number[number >= 0], np.full(int((number >= 0).sum()), -1.0))
+        build.replies(labels, L, reply)
+        build.close(f[labels] + L[-1, labels])
+
+    def _outcome(
+        self,
+        f: np.ndarray,
+        T: np.ndarray,
+        labels: np.ndarray,
+        pairs: np.ndarray,
+        number: np.ndarray,
+        reply: np.ndarray,
+        found: Any,
+        unit: float,
+        n_nodes: int,
+        n_tables: int,
+    ) -> Outcome:
+        """Both players' strategies made exactly feasible, and what they secure."""
+        n, k = f.shape
+        options = max(L.shape[0] for L in self.costs)
+        p = np.zeros((n, max(options, k)))
+        for v, L in enumerate(self.costs):
+            own = found.y[reply[v] : reply[v + 1]]
+            own = np.append(own, 1.0 - own.sum()).clip(min=0)
+            p[v, : L.shape[0]] = own / own.sum()
+        alpha = np.where(number >= 0, unit * found.y[number], 0.0)
+        upper = stars.bound(self.loss, self.graph, f, T, 0.0, 0.0, p, alpha)
+        q = np.zeros((n, k))
+        q[labels] = found.z[:n_nodes]
+        q /= q.sum(axis=1, keepdims=True)
+        joint = np.zeros_like(T)
+        joint[pairs] = found.z[n_nodes:n_tables]
+        row, column = np.empty(k), np.empty(k)
+        for e, (u, v) in enumerate(self.edges):
+            stars.match(joint[e], q[u], q[v], row, column)
+        lower = self._secured(f, T, q, joint)
+        return Outcome(upper, q, joint, p[:, :options], max(upper - lower, 0.0))
+
+    def _secured(self, f: np.ndarray, T: np.ndarray, q: np.ndarray, joint: np.ndarray) -> float:
+        """``<f, q> + <T, joint> + min_p <p, L q>``; mass of rounding on a forbidden pair is left out."""
+        scored = sum(float((np.where(s > -np.inf, s, 0.0) * x).sum()) for s, x in ((f, q), (T, joint)))
+        return scored + sum(float((L @ x[: L.shape[1]]).min()) for L, x in zip(self.costs, q, strict=True))
+
+    def start(self) -> tuple[np.ndarray, ...]:
+        """Uniform replies and multipliers of 0, from which sweeps start."""
+        k = int(self.n_states.max())
+        p = np.zeros((self.n_states.size, max(k, *(L.shape[0] for L in self.costs))))
+        for v, L in enumerate(self.costs):
+            p[v, : L.shape[0]] = 1.0 / L.shape[0]
+        return p, np.zeros((len(self.edges), 2, k))
+
+    def improve(
+        self, f: np.ndarray, T: np.ndarray, eps: float, state: tuple[np.ndarray, ...], rounds: int
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """Sweep ``rounds`` times at ``eps > 0`` from ``state``; value there and marginals that agree."""
+        p, alpha = state
+        q, joint, heat = np.zeros_like(f), np.zeros_like(T), EDGE_HEAT * eps
+        for _ in range(rounds):
+            stars.sweep(self.loss, self.graph, f, T, eps, heat, p, alpha, q)
+        stars.marginals(self.graph, T, heat, alpha, q, joint)
+        return stars.bound(self.loss, self.graph, f, T, eps, heat, p, alpha), q, joint
+
+    def ceiling(self, f: np.ndarray, T: np.ndarray, state: tuple[np.ndarray, ...]) -> float:
+        """What the best adversary gets against the replies in ``state``, at most, without smoothing."""
+        return float(stars.bound(self.loss, self.graph, f, T, 0.0, 0.0, *state))
+
+    def play_smoothed(self, f: np.ndarray, T: np.ndarray, eps: float, tol: float, max_iter: int) -> Outcome:
+        """The equilibrium at temperature ``eps`` on nodes and ``eps / 10`` on edges, by sweeps."""
+        state = self.start()
+        for _ in range(0, max_iter, _CHECK):
+            upper, q, joint = self.improve(f, T, eps, state, min(_CHECK, max_iter))
+            lower = self._secured(f, T, q, joint) + eps * _entropy(q) + EDGE_HEAT * eps * _entropy(joint)
+            if upper - lower <= tol:
+                break
+        else:
+            warn_of_gap(upper - lower, tol)
+        options = max(L.shape[0] for L in self.costs)
+        return Outcome(upper, q, joint, state[0][:, :options], max(upper - lower, 0.0))
+
+
+def _entropy(q: np.ndarray) -> float:
+    positive = q[q > 0]
+    return -float(positive @ np.log(positive))

@@ -1,0 +1,44 @@
+"""What solvers of Markov networks answer."""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["Labeling", "Outcome", "warn_of_gap"]
+
+
+class Outcome(NamedTuple):
+    """An equilibrium: its value, node and edge marginals of the adversary, replies of the predictor, and the gap."""
+
+    value: float
+    nodes: np.ndarray
+    pairs: np.ndarray
+    p: np.ndarray
+    gap: float
+
+
+class Labeling(NamedTuple):
+    """A labeling, its score, an upper bound on every labeling's score, and how the search ended.
+
+    ``status`` is "optimal" where the bound proves it, "time limit" or "heuristic" where it does not, "infeasible"
+    where no labeling is allowed.
+    """
+
+    labels: np.ndarray
+    score: float
+    bound: float
+    status: str
+
+
+def warn_of_gap(gap: float, tol: float) -> None:
+    """Say that an equilibrium is not as exact as asked."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    warnings.warn(
+        f"the game was left at a gap of {gap:.1e}, above tol={tol:g}; raise max_iter, tol or smoothing",
+        ConvergenceWarning,
+        stacklevel=4,
+    )

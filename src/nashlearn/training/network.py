@@ -1,0 +1,79 @@
+"""Labelled networks as one training problem: linear scores of nodes and edges, one game for each example.
+
+The replies ``p`` are kept between evaluations: the objective is convex in weights and replies together, so that one
+round of the sweep from the last ones is enough, and the loss is that at the replies found, never below the true one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nashlearn.games.markov.batch import Networks, Run
+from nashlearn.training.node_features import NodeFeatures
+from nashlearn.training.smooth import Evaluation
+
+__all__ = ["NetworkProblem", "edge_scores"]
+
+_COLD = 0.01  # smoothing, relative to the largest loss, at which replies are sought where none is asked for
+_COLD_ROUNDS = 3
+
+
+def edge_scores(w: np.ndarray, edges: np.ndarray | None, k: int) -> np.ndarray:
+    """Tables (m, k, k) of edges with features (m, d), or (1, k, k) without."""
+    return w.reshape(1, k, k) if edges is None else (edges @ w.reshape(edges.shape[1], k * k)).reshape(-1, k, k)
+
+
+class NetworkProblem:
+    """The mean loss of labelled networks.
+
+    Parameters
+    ----------
+    networks : Networks
+        The graphs.
+    nodes : NodeFeatures
+        Features of their nodes, in the order of the networks' rows.
+    edges : ndarray (m, d) or None
+        Features of their edges; None for one table of weights for all.
+    moments : ndarray (n_weights,)
+        ``mean Phi' y``: what the labels say.
+    weight : ndarray (n,)
+        Each node's share of the mean: its network's weight over that of all nodes.
+    run : callable
+        How to call a function on blocks, see :func:`nashlearn.games.markov.batch.threads`.
+    """
+
+    def __init__(
+        self,
+        networks: Networks,
+        nodes: NodeFeatures,
+        edges: np.ndarray | None,
+        moments: np.ndarray,
+        weight: np.ndarray,
+        run: Run,
+    ):
+        self.networks, self.nodes, self.edges = networks, nodes, edges
+        self.moments, self.weight, self.run = moments, weight, run
+        self.n_weights = moments.size
+        self._scores = np.empty((networks.n, networks.k))
+
+    def evaluate(self, w: np.ndarray, smoothing: float) -> Evaluation:
+        """Loss, gradient and plane at ``w``. Without smoothing: what the best adversary gets against nearby replies."""
+        networks, k = self.networks, self.networks.k
+        split = self.nodes.n_weights
+        S = self._scores
+        self.nodes.scores(w[:split], S, self.run)
+        T = edge_scores(w[split:], self.edges, k)
+        heat = smoothing or _COLD * max(float(networks.costs.max()), np.finfo(float).tiny)
+        played = networks.play(S, T, heat, self.weight, self.run, 1 if smoothing else _COLD_ROUNDS)
+        moments = np.empty(self.n_weights)
+        self.nodes.gradient(played.nodes, moments[:split], self.run)
+        if self.edges is None:
+            moments[split:] = played.pairs.ravel()
+        else:
+            moments[split:] = (self.edges.T @ played.pairs.reshape(-1, k * k)).ravel()
+        truth = float(w @ self.moments)
+        gradient = moments - self.moments
+        if smoothing:
+            penalty = float(w @ moments) + played.expected - played.value
+            return Evaluation(played.value - truth, gradient, played.entropy, penalty)
+        return Evaluation(networks.ceiling(S, T, self.weight) - truth, gradient, played.entropy, 0.0)

@@ -1,0 +1,202 @@
+"""Training of networks: evaluations against finite differences, optima against conic programmes over all labelings."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from nashlearn import games
+from nashlearn.games.markov.batch import Networks, threads
+from nashlearn.training.network import NetworkProblem
+from nashlearn.training.node_features import DenseFeatures, SparseFeatures
+from nashlearn.training.smooth import anneal, minimise
+
+CYCLE = np.array([(0, 1), (1, 2), (2, 3), (3, 0)])
+GRAPHS = [
+    (5, np.array([(1, 0), (1, 2), (3, 1), (3, 4)])),
+    (1, np.zeros((0, 2), dtype=int)),
+    (6, np.array([(0, 1), (1, 2), (2, 3), (5, 4)])),
+    (4, CYCLE),
+]
+
+
+class Data:
+    """Random labelled networks with ``d`` features."""
+
+    def __init__(self, graphs=GRAPHS, *, k=3, d=3, edge_features=0, loss="zero_one", exact="auto", seed=0, n_jobs=1):
+        rng = np.random.default_rng(seed)
+        sizes = [n for n, _ in graphs]
+        self.k, self.graphs, self.loss = k, graphs, loss
+        self.networks = Networks(sizes, [e for _, e in graphs], k, loss, exact)
+        self.X = rng.normal(size=(sum(sizes), d))
+        m = sum(len(e) for _, e in graphs)
+        self.XE = rng.normal(size=(m, edge_features)) if edge_features else None
+        self.y = rng.integers(0, k, sum(sizes))
+        order = self.networks.order
+        nodes = DenseFeatures(np.ascontiguousarray(self.X[order]), k)
+        weight = np.full(self.networks.n, 1 / self.networks.n)
+        moments = np.concatenate([self.phi_nodes(self.X, self.y).ravel(), self.phi_edges(self.y).ravel()])
+        self.problem = NetworkProblem(self.networks, nodes, self.XE, moments / sum(sizes), weight, threads(n_jobs))
+
+    def phi_nodes(self, X, y):
+        return X.T @ np.eye(self.k)[y]
+
+    def phi_edges(self, y):
+        starts = np.cumsum([0, *(n for n, _ in self.graphs)])
+        pairs = np.concatenate([e + s for (_, e), s in zip(self.graphs, starts, strict=False)])
+        joint = np.einsum("ea,eb->eab", np.eye(self.k)[y[pairs[:, 0]]], np.eye(self.k)[y[pairs[:, 1]]])
+        features = np.ones((len(pairs), 1)) if self.XE is None else self.XE
+        return np.einsum("ef,eab->fab", features, joint)
+
+    def value(self, w, smoothing):
+        """The mean loss, by the games' own solvers, example by example."""
+        split = self.problem.nodes.n_weights
+        S = self.X @ w[:split].reshape(-1, self.k)
+        E = w[split:].reshape(-1, self.k, self.k)
+        total, at, edge = 0.0, 0, 0
+        for n, edges in self.graphs:
+            own = np.ones((len(edges), 1)) if self.XE is None else self.XE[edge : edge + len(edges)]
+            scores = S[at : at + n], np.einsum("ef,fab->eab", own, E)
+            game = games.markov(edges, np.full(n, self.k), self.loss)
+            total += float(game.solve(scores, smoothing=smoothing, tol=1e-8).value) - game.score(
+                scores, self.y[at : at + n]
+            )
+            at, edge = at + n, edge + len(edges)
+        return total / len(self.y)
+
+
+@pytest.mark.parametrize("loss", ["zero_one", "absolute"])
+@pytest.mark.parametrize("edge_features", [0, 2])
+def test_evaluation(loss, edge_features):
+    data = Data(loss=loss, edge_features=edge_features)
+    w = 0.5 * np.random.default_rng(1).normal(size=data.problem.n_weights)
+    for _ in range(500):
+        seen = data.problem.evaluate(w, 0.5)
+    assert abs(seen.loss - data.value(w, 0.5)) <= 1e-6
+    # At an equilibrium the plane touches the loss.
+    assert abs(seen.loss - (w @ seen.gradient + seen.entropy - seen.penalty)) <= 1e-5
+    assert seen.penalty <= 0 <= seen.entropy
+    step, h = np.random.default_rng(2).normal(size=w.size), 1e-3
+    slope = (data.value(w + h * step, 0.5) - data.value(w - h * step, 0.5)) / (2 * h)
+    assert abs(slope - step @ seen.gradient) <= 1e-3
+
+
+def test_planes_bound_the_loss_from_below_at_any_reply():
+    data = Data(seed=3)
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        w, other = rng.normal(size=(2, data.problem.n_weights))
+        seen = data.problem.evaluate(w, 0.3)
+        assert data.value(other, 0.3) >= other @ seen.gradient + seen.entropy - seen.penalty - 1e-6
+        assert data.value(w, 0.3) <= seen.loss + 1e-6
+        cold = data.problem.evaluate(w, 0.0)
+        assert data.value(other, 0.0) >= other @ cold.gradient + cold.entropy - 1e-6
+        assert data.value(w, 0.0) <= cold.loss + 1e-6
+
+
+@pytest.mark.parametrize("edge_features", [0, 2])
+def test_threads_change_nothing(edge_features):
+    graphs = GRAPHS[:3] * 300 + GRAPHS[3:] * 3
+    rng = np.random.default_rng(0)
+    one, two = (Data(graphs, edge_features=edge_features, n_jobs=jobs).problem for jobs in (1, 2))
+    w = rng.normal(size=one.n_weights)
+    for _ in range(2):
+        a, b = one.evaluate(w, 0.5), two.evaluate(w, 0.5)
+        assert a.loss == b.loss and a.entropy == b.entropy and (a.gradient == b.gradient).all()
+
+
+@pytest.mark.parametrize("edge_features", [0, 2])
+def test_scores_out_of_the_range_of_probabilities(edge_features):
+    """Weights so large that exponentials of scores underflow: the log domain takes over, component by component."""
+    data = Data(edge_features=edge_features)
+    w = 3e3 * np.random.default_rng(1).normal(size=data.problem.n_weights)
+    for _ in range(3):
+        seen = data.problem.evaluate(w, 0.5)
+    assert abs(seen.loss - data.value(w, 0.5)) <= 1e-6 * abs(seen.loss)
+    assert abs(seen.loss - (w @ seen.gradient + seen.entropy - seen.penalty)) <= 1e-6 * abs(seen.loss)
+
+
+def test_sparse_features_are_dense_ones_in_less_room():
+    rng = np.random.default_rng(0)
+    X = rng.random((60, 9)) * (rng.random((60, 9)) < 0.3)
+    y, k = rng.integers(0, 4, 60), 4
+    dense, csr = DenseFeatures(X, k), sparse.csr_matrix(X)
+    every = SparseFeatures(csr, k, *SparseFeatures.all_pairs(9, k))
+    some = SparseFeatures(csr, k, *SparseFeatures.seen_pairs(csr, y, k))
+    w, q = rng.normal(size=dense.n_weights), rng.random((60, k))
+    kept = (X.T @ np.eye(k)[y] > 0).ravel()
+    assert some.n_weights == kept.sum() < dense.n_weights
+    for features, v in ((dense, w), (every, w), (some, w[kept])):
+        S, g = np.empty((60, k)), np.empty(features.n_weights)
+        features.scores(v, S, threads(2))
+        features.gradient(q, g, threads(2))
+        expected = X @ (np.where(kept, w, 0) if features is some else w).reshape(9, k)
+        assert np.abs(S - expected).max() <= 1e-12
+        whole = (X.T @ q).ravel()
+        assert np.abs(g - (whole[kept] if features is some else whole)).max() <= 1e-12
+
+
+def optimum(data: Data, alpha: float) -> float:
+    """``min_w alpha/2 |w|^2 + mean F - <Phi w, y>`` by a conic solver, over all labelings of each example."""
+    import clarabel
+
+    split = data.problem.nodes.n_weights
+    d = data.problem.n_weights
+    n, k, N = [n for n, _ in data.graphs], data.k, len(data.y)
+    # Variables: w, t_i, and replies p_v. For each labeling: t_i >= <w, phi(labeling)> + sum_v (L' p_v)(y_v).
+    first_p = d + len(n)
+    size = first_p + N * k
+    rows, rhs = [], []
+    L = 1 - np.eye(k)
+    at = edge = 0
+    for i, (m, edges) in enumerate(data.graphs):
+        for labels in product(range(k), repeat=m):
+            y = np.array(labels)
+            row = np.zeros(size)
+            row[:split] = data.phi_nodes(data.X[at : at + m], y).ravel()
+            features = np.ones((len(edges), 1)) if data.XE is None else data.XE[edge : edge + len(edges)]
+            joint = np.einsum("ea,eb->eab", np.eye(k)[y[edges[:, 0]]], np.eye(k)[y[edges[:, 1]]])
+            row[split:d] = np.einsum("ef,eab->fab", features, joint).ravel()
+            for v in range(m):
+                row[first_p + (at + v) * k : first_p + (at + v + 1) * k] = L[:, y[v]]
+            row[d + i] = -1
+            rows.append(row)
+            rhs.append(0.0)
+        at, edge = at + m, edge + len(edges)
+    simplex = np.zeros((N, size))
+    for v in range(N):
+        simplex[v, first_p + v * k : first_p + (v + 1) * k] = 1
+    positive = np.hstack([np.zeros((N * k, first_p)), -np.eye(N * k)])
+    A = sparse.csc_matrix(np.vstack([simplex, rows, positive]))
+    b = np.concatenate([np.ones(N), rhs, np.zeros(N * k)])
+    P = sparse.diags(np.r_[np.full(d, alpha), np.zeros(size - d)]).tocsc()
+    c = np.zeros(size)
+    c[:d] = -data.problem.moments
+    c[d:first_p] = 1 / N
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_rel = settings.tol_gap_abs = 1e-10
+    cones = [clarabel.ZeroConeT(N), clarabel.NonnegativeConeT(A.shape[0] - N)]
+    return clarabel.DefaultSolver(P, c, A, b, cones, settings).solve().obj_val
+
+
+@pytest.mark.parametrize("graph", ["chain", "cycle"])
+def test_annealing_reaches_the_optimum(graph):
+    edges = CYCLE if graph == "cycle" else CYCLE[:3]
+    data = Data([(4, edges)] * 4, k=2, d=2, seed=1)
+    best = optimum(data, 0.05)
+    schedule = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
+    found = anneal(data.problem, 0.05, schedule=schedule, tol=0.02, max_iter=2000)
+    assert found.dual_gap <= 0.02
+    assert best - 1e-7 <= found.objective <= best * 1.02 + 1e-9
+
+
+def test_smoothed_training_is_certified():
+    data = Data(seed=2)
+    found = minimise(data.problem, 0.05, smoothing=0.5, tol=1e-4, max_iter=500)
+    assert found.dual_gap <= 1e-4
+    exact = data.value(found.w, 0.5) + 0.025 * found.w @ found.w
+    assert abs(found.objective - exact) <= 1e-4 * exact
