@@ -1,4 +1,4 @@
-"""``python -m benchmarks [losses] [costs] [training] [kernels] [growth] [memory] [start]``: all parts by default."""
+"""``python -m benchmarks [part ...]`` runs parts of the benchmarks, all by default; ``--help`` names them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import argparse
 import importlib
 import os
 
-PARTS = ("losses", "costs", "training", "kernels", "growth", "memory", "start")
+PARTS = ("losses", "costs", "training", "kernels", "growth", "memory", "start", "matching", "trees", "markov")
+ON_DEVICE = ("torch_losses",)  # needs a CUDA device: only when asked for by name
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 def main() -> None:
     """Run the parts that were asked for, one after another, and rewrite the page of results."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="part", help=" | ".join(PARTS))
+    parser.add_argument("parts", nargs="*", metavar="part", help=" | ".join(PARTS + ON_DEVICE))
     parts = parser.parse_args().parts or list(PARTS)
-    unknown = sorted(set(parts) - set(PARTS))
+    unknown = sorted(set(parts) - {*PARTS, *ON_DEVICE})
     if unknown:
-        parser.error(f"unknown part: {', '.join(unknown)}; choose from {', '.join(PARTS)}")
+        parser.error(f"unknown part: {', '.join(unknown)}; choose from {', '.join(PARTS + ON_DEVICE)}")
     # Thread pools read these once, when NumPy and Numba are first imported: before any part is.
     os.environ.update(dict.fromkeys(THREADS, "1"))
     from benchmarks import report
@@ -26,7 +27,7 @@ def main() -> None:
         print(f"== {part}", flush=True)
         tables, records = importlib.import_module(f"benchmarks.{part}").run()
         report.save(part, tables, records)
-        report.write_page(PARTS)
+        report.write_page(PARTS + ON_DEVICE)
         for one in tables:
             print(report.show(one), flush=True)
 

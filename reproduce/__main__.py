@@ -14,7 +14,7 @@ def main() -> None:
     """Run the tables that were asked for, one after another, and rewrite the page."""
     # Thread pools read these once, when NumPy and Numba are first imported.
     os.environ.update(dict.fromkeys(THREADS, "1"))
-    from reproduce import constraints, page, sensitivity
+    from reproduce import constraints, hidden_chain, matching, matching_time, page, sensitivity, tracks
     from reproduce.protocol import FULL, QUICK
     from reproduce.run import run_table
     from reproduce.tables import GROUPS
@@ -33,7 +33,14 @@ def main() -> None:
 
     profile = QUICK if options.quick else FULL
     folder = HERE / "results" / profile.name
-    runners = {"table1": constraints.run, "sensitivity": sensitivity.run}
+    runners = {
+        "table1": constraints.run,
+        "sensitivity": sensitivity.run,
+        "table12": matching.run,
+        "table13": matching_time.run,
+        "tracking": tracks.run,
+        "hidden_chain": hidden_chain.run,
+    }
     for table in dict.fromkeys(t for name in asked for t in GROUPS.get(name, (name,))):
         if not options.page_only:
             page.note_machine(folder, table, options.jobs)

@@ -160,5 +160,9 @@ GROUPS = {
     "IV": ("table4",),
     "V": ("table5",),
     "VI": ("table6_linear", "table6_gaussian"),
+    "XII": ("table12",),
+    "XIII": ("table13",),
+    "tracking": ("tracking",),
+    "MANA": ("hidden_chain",),
     "sensitivity": ("sensitivity",),
 }

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nashlearn import datasets, games
-    from nashlearn.estimators import NashAbstainer, NashClassifier, NashOrdinalClassifier
+    from nashlearn.estimators import (
+        NashAbstainer,
+        NashClassifier,
+        NashMarkovNetwork,
+        NashMatcher,
+        NashOrdinalClassifier,
+        NashParser,
+        NashTagger,
+    )
     from nashlearn.game import Equilibrium, Game, Polytope
 
     __version__: str
@@ -20,7 +28,11 @@ __all__ = [
     "Game",
     "NashAbstainer",
     "NashClassifier",
+    "NashMarkovNetwork",
+    "NashMatcher",
     "NashOrdinalClassifier",
+    "NashParser",
+    "NashTagger",
     "Polytope",
     "__version__",
     "datasets",
@@ -32,7 +44,11 @@ _HOMES = {
     "Game": "nashlearn.game",
     "NashAbstainer": "nashlearn.estimators",
     "NashClassifier": "nashlearn.estimators",
+    "NashMarkovNetwork": "nashlearn.estimators",
+    "NashMatcher": "nashlearn.estimators",
     "NashOrdinalClassifier": "nashlearn.estimators",
+    "NashParser": "nashlearn.estimators",
+    "NashTagger": "nashlearn.estimators",
     "Polytope": "nashlearn.game",
 }
 

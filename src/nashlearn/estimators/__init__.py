@@ -2,6 +2,18 @@
 
 from nashlearn.estimators.abstainer import NashAbstainer
 from nashlearn.estimators.classifier import NashClassifier
+from nashlearn.estimators.matcher import NashMatcher
+from nashlearn.estimators.network import NashMarkovNetwork
 from nashlearn.estimators.ordinal import NashOrdinalClassifier
+from nashlearn.estimators.parser import NashParser
+from nashlearn.estimators.tagger import NashTagger
 
-__all__ = ["NashAbstainer", "NashClassifier", "NashOrdinalClassifier"]
+__all__ = [
+    "NashAbstainer",
+    "NashClassifier",
+    "NashMarkovNetwork",
+    "NashMatcher",
+    "NashOrdinalClassifier",
+    "NashParser",
+    "NashTagger",
+]

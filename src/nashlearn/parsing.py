@@ -1,0 +1,191 @@
+"""Parsing text with :class:`nashlearn.NashParser`: features of sentences without deep learning, and measures.
+
+>>> from nashlearn import parsing
+>>> parsing.attachment([[0, 1, 1]], [[0, 1, 2]])
+0.6666666666666666
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+from nashlearn.datasets.conllu import Sentence
+
+__all__ = ["ArcLabeller", "HashedSentences", "attachment", "complete_matches", "excess_risk_bound", "not_punctuation"]
+
+_FIRST_TAGS = ("VERB", "PUNCT")  # counted between two tokens: numbers 0 and 1
+
+
+class HashedSentences(Sequence[int]):
+    """Sentences as the parser reads them: hashed attributes of their tokens, from which arc features are made.
+
+    The features of an arc are conjunctions of words, lemmas, tags and morphology of both its ends and their
+    neighbours, of direction and distance, and of the tags between ([mcdonald2005]_).
+
+    Parameters
+    ----------
+    sentences : sequence of Sentence
+        As :func:`nashlearn.datasets.read_conllu` gives them. Heads and relations are not looked at.
+    bits : int
+        ``2^bits`` weights; 10 to 28.
+    """
+
+    def __init__(self, sentences: Sequence[Sentence], bits: int = 22):
+        if not 10 <= bits <= 28:
+            raise ValueError(f"bits must lie between 10 and 28; got {bits!r}")
+        from nashlearn.training.hashed_arcs import Attributes
+
+        self.sizes = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
+        if not self.sizes.all():
+            raise ValueError(f"sentences[{(self.sizes == 0).argmax()}] is empty")
+        seen: dict[str, int] = {}
+
+        def code(text: str) -> int:
+            if text not in seen:
+                seen[text] = int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
+            return seen[text]
+
+        tags: dict[str, int] = {name: i for i, name in enumerate(_FIRST_TAGS)}
+        first = np.concatenate([[0], np.cumsum(self.sizes + 3)])[:-1]
+        rows = int((self.sizes + 3).sum())
+        codes, tag = np.empty((rows, 5), np.uint64), np.zeros(rows, np.int64)
+        pad, root = [code(f"<pad {j}>") for j in range(5)], [code(f"<root {j}>") for j in range(5)]
+        for start, sentence in zip(first, sentences, strict=True):
+            columns = sentence.forms, sentence.lemmas, sentence.upos, sentence.xpos, sentence.feats
+            table = [[code(f"{j}{entry}") for entry in column] for j, column in enumerate(columns)]
+            stop = start + len(sentence) + 2
+            codes[start], codes[start + 1], codes[stop] = pad, root, pad
+            codes[start + 2 : stop] = np.array(table, dtype=np.uint64).T
+            tag[start + 2 : stop] = [min(tags.setdefault(name, len(tags)), 62) for name in sentence.upos]
+        self.attributes = Attributes(codes, tag, first, self.sizes, bits)
+
+    def __len__(self) -> int:
+        return self.sizes.size
+
+    def __getitem__(self, i: Any) -> Any:
+        return self.sizes[i]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.sizes.tolist())
+
+    def scores(self, w: np.ndarray) -> list[np.ndarray]:
+        """Arc scores (n, n + 1) of each sentence under the weights ``w``."""
+        from nashlearn.training.hashed_arcs import WIDTH, score_sentence
+
+        data, index = self.attributes, np.empty(WIDTH, np.uint32)
+        found = []
+        for start, n in zip(data.first, data.size, strict=True):
+            theta = np.empty((n, n + 1))
+            score_sentence(w, data.code, data.tag, start, n, data.bits, theta, index)
+            found.append(theta)
+        return found
+
+    def arc_features(self, heads: Sequence[Any], bits: int = 17) -> Any:
+        """Features of the arcs that ``heads`` name, one row a token of all sentences: CSR (tokens, 2^bits), float32."""
+        from scipy import sparse
+
+        from nashlearn.training.hashed_arcs import WIDTH, arc_table, scale_of
+
+        data, flat = self.attributes, np.concatenate([np.asarray(one, dtype=np.int64) for one in heads])
+        wrong = [i for i, (one, n) in enumerate(zip(heads, self.sizes, strict=True)) if len(one) != n]
+        if wrong:
+            raise ValueError(f"heads[{wrong[0]}] must have {self.sizes[wrong[0]]} entries, one for each token")
+        indices, bounds = np.empty((flat.size + 1) * WIDTH, np.uint32), np.empty(flat.size + 1, np.int64)
+        filled = arc_table(data.code, data.tag, data.first, data.size, flat, bits, indices, bounds)
+        values = np.full(filled, scale_of(), np.float32)
+        table = sparse.csr_matrix((values, indices[:filled].astype(np.int32), bounds), shape=(flat.size, 1 << bits))
+        table.sum_duplicates()
+        return table
+
+
+def not_punctuation(sentences: Sequence[Sentence]) -> list[np.ndarray]:
+    """For each sentence, which words count in evaluations that leave out punctuation (UPOS ``PUNCT``)."""
+    return [np.array([tag != "PUNCT" for tag in sentence.upos]) for sentence in sentences]
+
+
+class ArcLabeller:
+    """Labels of arcs by a :class:`nashlearn.NashClassifier` on the features of each arc, for known heads.
+
+    Parameters
+    ----------
+    alpha, tol, max_iter, random_state
+        As in :class:`nashlearn.NashClassifier`.
+    bits : int
+        ``2^bits`` features; each has a weight for every label.
+    """
+
+    def __init__(
+        self, *, alpha: float = 1e-5, bits: int = 17, tol: float = 0.05, max_iter: int = 100, random_state: Any = None
+    ):
+        self.alpha, self.bits, self.tol, self.max_iter, self.random_state = alpha, bits, tol, max_iter, random_state
+
+    def fit(self, X: HashedSentences, heads: Sequence[Any], labels: Sequence[Sequence[str]]) -> ArcLabeller:
+        """Train on the arcs of true trees with their labels."""
+        from nashlearn.estimators import NashClassifier
+
+        self.classifier_ = NashClassifier(
+            alpha=self.alpha, tol=self.tol, max_iter=self.max_iter, random_state=self.random_state
+        )
+        self.classifier_.fit(X.arc_features(heads, self.bits), np.concatenate([np.array(one) for one in labels]))
+        return self
+
+    def predict(self, X: HashedSentences, heads: Sequence[Any]) -> list[np.ndarray]:
+        """The label of each token's arc to its head, for each sentence."""
+        return np.split(self.classifier_.predict(X.arc_features(heads, self.bits)), np.cumsum(X.sizes)[:-1])
+
+
+def _right(predicted: Any, true: Any, labels: Any, true_labels: Any, mask: Any) -> list[np.ndarray]:
+    """Which words of each sentence are right, of those that count."""
+    if len(predicted) != len(true):
+        raise ValueError(f"{len(predicted)} predicted sentences for {len(true)} true ones")
+    if (labels is None) != (true_labels is None):
+        raise ValueError("labels and true_labels must be given together")
+    right = []
+    for i, (a, b) in enumerate(zip(predicted, true, strict=True)):
+        if len(a) != len(b):
+            raise ValueError(f"sentence {i} has {len(a)} predicted heads for {len(b)} true ones")
+        hit = np.asarray(a) == np.asarray(b)
+        if labels is not None:
+            hit = hit & (np.asarray(labels[i], dtype=object) == np.asarray(true_labels[i], dtype=object))
+        right.append(hit if mask is None else hit[np.asarray(mask[i], dtype=bool)])
+    return right
+
+
+def attachment(predicted: Any, true: Any, labels: Any = None, true_labels: Any = None, mask: Any = None) -> float:
+    """Share of words with the right head (UAS), and label where labels are given (LAS).
+
+    Parameters
+    ----------
+    predicted, true : sequences of heads
+    labels, true_labels : sequences of relations, optional
+    mask : sequence of bool arrays, optional
+        Words that count, say :func:`not_punctuation`.
+    """
+    right = np.concatenate(_right(predicted, true, labels, true_labels, mask))
+    return float(right.mean()) if right.size else float("nan")
+
+
+def complete_matches(predicted: Any, true: Any, labels: Any = None, true_labels: Any = None, mask: Any = None) -> float:
+    """Share of sentences of which every word that counts is right (UCM, or LCM with labels)."""
+    return float(np.mean([hit.all() for hit in _right(predicted, true, labels, true_labels, mask)]))
+
+
+def excess_risk_bound(n_samples: int, loss: float, feature_norm: float, radius: float, confidence: float) -> float:
+    """How far the worst-case risk of the trained weights may lie above the best, on new data ([li2022]_, Theorem 2).
+
+    With probability ``confidence`` over ``n_samples`` examples, for losses up to ``loss``, features of norm up to
+    ``feature_norm`` and moments known to within ``radius``,
+
+        excess <= 4 K B / (eps sqrt(m)) (1 + 3/2 sqrt(log(4 / rho) / 2)),      rho = 1 - confidence.
+    """
+    for name, value in (("n_samples", n_samples), ("loss", loss), ("feature_norm", feature_norm), ("radius", radius)):
+        if not 0 < value < np.inf:
+            raise ValueError(f"{name} must be positive and finite; got {value!r}")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1; got {confidence!r}")
+    spread = 1.0 + 1.5 * np.sqrt(np.log(4.0 / (1.0 - confidence)) / 2.0)
+    return float(4.0 * loss * feature_norm / (radius * np.sqrt(n_samples)) * spread)

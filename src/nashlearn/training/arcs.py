@@ -1,0 +1,186 @@
+"""Sentences of many lengths as one training problem: linear scores of arcs, one game over trees for each sentence.
+
+Arcs come with features, ``theta_dh = <w, phi_dh>``, or tokens with vectors, scored bilinearly,
+
+    theta_dh = [t_d, 1]' W [t_h, 1, 0],     theta_d,root = [t_d, 1]' W [0, 0, 1].
+
+The best ``W`` lies in the span of the training tokens, so that with fewer tokens than features both sides are first
+reduced to an orthonormal basis of that span, by a QR decomposition: the same problem, smaller. Smoothing subtracts
+``mu Omega(q)`` with ``Omega(q) = (|q|^2 - <1, q>) / 2``, which is 0 at every tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from nashlearn.games.matching import in_threads
+from nashlearn.games.tree_game import solve_each, tree_scratch
+from nashlearn.games.tree_map import best_trees, workspace
+from nashlearn.training.smooth import Evaluation
+
+__all__ = [
+    "ArcDesign",
+    "ArcFeatures",
+    "TokenVectors",
+    "TreeProblem",
+    "best_heads",
+    "equilibria",
+    "full_matrix",
+    "split",
+]
+
+_ACCURACY = 1e-8
+
+
+class ArcDesign(Protocol):
+    """How the scores of all arcs, one sentence after another, depend on the weights."""
+
+    sizes: np.ndarray
+    n_weights: int
+
+    def scores(self, w: np.ndarray) -> np.ndarray:
+        """``Phi w``."""
+        ...
+
+    def moments(self, x: np.ndarray) -> np.ndarray:
+        """``Phi' x``."""
+        ...
+
+
+class ArcFeatures:
+    """Features of every arc: arrays (n, n + 1, d), or sparse matrices (n (n + 1), d) with token by token its heads."""
+
+    def __init__(self, X: Sequence[Any], sizes: np.ndarray):
+        self.sizes = sizes
+        if sparse.issparse(X[0]):
+            self._features: Any = sparse.csr_array(sparse.vstack(X, format="csr"))
+        else:
+            self._features = np.concatenate([features.reshape(-1, features.shape[-1]) for features in X])
+        self.n_weights = self._features.shape[1]
+
+    def scores(self, w: np.ndarray) -> np.ndarray:
+        return self._features @ w
+
+    def moments(self, x: np.ndarray) -> np.ndarray:
+        return self._features.T @ x
+
+
+class TokenVectors:
+    """Vectors (n, d) of the tokens, scored bilinearly, in a ``basis`` (d, k) of their span where that is smaller."""
+
+    def __init__(self, X: Sequence[np.ndarray], sizes: np.ndarray, basis: np.ndarray | None = None):
+        self.sizes = sizes
+        tokens = np.concatenate(X)
+        if basis is None and len(tokens) < tokens.shape[1]:
+            basis = np.linalg.qr(tokens.T)[0]
+        self.basis = basis
+        reduced = tokens if basis is None else tokens @ basis
+        k = reduced.shape[1]
+        bounds = np.cumsum(sizes)[:-1]
+        self._tokens = [np.hstack([part, np.ones((len(part), 1))]) for part in np.split(reduced, bounds)]
+        root = np.eye(1, k + 2, k + 1)
+        self._heads = [np.vstack([root, np.hstack([part, np.zeros((len(part), 1))])]) for part in self._tokens]
+        self.n_weights = (k + 1) * (k + 2)
+        self._shape = (k + 1, k + 2)
+
+    def scores(self, w: np.ndarray) -> np.ndarray:
+        W = w.reshape(self._shape)
+        return np.concatenate([(a @ W @ b.T).ravel() for a, b in zip(self._tokens, self._heads, strict=True)])
+
+    def moments(self, x: np.ndarray) -> np.ndarray:
+        total = np.zeros(self._shape)
+        start = 0
+        for a, b in zip(self._tokens, self._heads, strict=True):
+            stop = start + len(a) * len(b)
+            total += a.T @ x[start:stop].reshape(len(a), len(b)) @ b
+            start = stop
+        return total.ravel()
+
+
+def full_matrix(w: np.ndarray, width: int, basis: np.ndarray | None) -> np.ndarray:
+    """Weights of :class:`TokenVectors` as the matrix ``W`` (width + 1, width + 2) for vectors of the full width."""
+    k = width if basis is None else basis.shape[1]
+    W = w.reshape(k + 1, k + 2)
+    if basis is None:
+        return W
+    left, right = np.zeros((width + 1, k + 1)), np.zeros((width + 2, k + 2))
+    left[:width, :k], left[width, k] = basis, 1.0
+    right[:width, :k], right[width, k], right[width + 1, k + 1] = basis, 1.0, 1.0
+    return left @ W @ right.T
+
+
+def split(entries: np.ndarray, sizes: np.ndarray) -> list[np.ndarray]:
+    """Entries of all arcs as one matrix (n, n + 1) for each sentence."""
+    bounds = np.cumsum(sizes * (sizes + 1))[:-1]
+    return [part.reshape(n, n + 1) for part, n in zip(np.split(entries, bounds), sizes, strict=True)]
+
+
+def best_heads(scores: Sequence[np.ndarray], single_root: bool) -> list[np.ndarray]:
+    """Heads of the best tree for the scores (n, n + 1) of each sentence."""
+    work = workspace(max((len(theta) for theta in scores), default=1))
+    found = []
+    for i, theta in enumerate(scores):
+        heads, feasible = np.empty((1, len(theta)), np.int64), np.empty(1, np.bool_)
+        best_trees(theta[None], single_root, heads, feasible, work)
+        if not feasible[0]:
+            raise ValueError(f"The scores of sentence {i} forbid every tree.")
+        found.append(heads[0])
+    return found
+
+
+def equilibria(
+    theta: np.ndarray, sizes: np.ndarray, smoothing: float, single_root: bool, n_jobs: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Value, ``p``, ``q`` and gap of all games; the result does not depend on the number of threads."""
+    offset = np.concatenate([[0], np.cumsum(sizes * (sizes + 1))])
+    value, gap, p, q = np.empty(sizes.size), np.empty(sizes.size), np.empty(theta.size), np.empty(theta.size)
+    scores = theta + 0.5 * smoothing
+    longest = int(sizes.max())
+
+    def work(start: int, stop: int) -> None:
+        arrays = value, p, q, gap, tree_scratch(longest)
+        solve_each(scores, sizes, offset, smoothing, single_root, _ACCURACY, start, stop, *arrays)
+
+    in_threads(work, sizes.size, n_jobs)
+    return value, p, q, gap
+
+
+class TreeProblem:
+    """Sentences with their true heads, each weighted by its share of the mean.
+
+    Parameters
+    ----------
+    design : ArcDesign
+    heads : sequence of int arrays
+    omega : ndarray (n_sentences,)
+        Weight of a token of each sentence; over all tokens they sum to 1.
+    single_root : bool
+    n_jobs : int
+        Threads.
+    """
+
+    def __init__(
+        self, design: ArcDesign, heads: Sequence[np.ndarray], omega: np.ndarray, single_root: bool, n_jobs: int = 1
+    ):
+        self.design, self.n_weights = design, design.n_weights
+        self._omega, self._single_root, self._n_jobs = omega, single_root, n_jobs
+        self._share = np.repeat(omega, design.sizes * (design.sizes + 1))
+        self._truth = self._share * np.concatenate([np.eye(len(y) + 1)[y].ravel() for y in heads])
+
+    def evaluate(self, w: np.ndarray, smoothing: float) -> Evaluation:
+        """Loss, gradient and plane at ``w``. Cost: the features twice, and a game for each sentence."""
+        theta = self.design.scores(w)
+        value, _, q, gap = equilibria(theta, self.design.sizes, smoothing, self._single_root, self._n_jobs)
+        weighted = self._share * q
+        penalty = 0.5 * smoothing * float(weighted @ q - weighted.sum())
+        secured = float(self._omega @ value)
+        return Evaluation(
+            loss=secured + float(self._omega @ gap) - float(self._truth @ theta),
+            gradient=self.design.moments(weighted - self._truth),
+            entropy=secured - float(weighted @ theta) + penalty,
+            penalty=penalty,
+        )

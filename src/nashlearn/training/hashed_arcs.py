@@ -1,0 +1,189 @@
+"""Arc features of sentences by hashing, computed where they are needed and never stored.
+
+The features of an arc from head ``h`` to token ``d`` are conjunctions of attributes of both and of their neighbours
+(word, lemma, coarse and fine tag, morphology), of the tags between them, of direction and of distance: the templates
+of [mcdonald2005]_, with lemmas and morphology. Each is hashed to one of ``2^bits`` weights. A pass over a treebank
+reads some seventy weights for each arc; storing the features would take gigabytes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+__all__ = ["WIDTH", "Attributes", "arc_indices", "arc_table", "scale_of", "score_sentence"]
+
+WIDTH = 96  # no arc has more features
+
+
+class Attributes(NamedTuple):
+    """Tokens of all sentences: each has a root before it and a pad at either end.
+
+    ``code`` (rows, 5) hashes form, lemma, coarse tag, fine tag and morphology; row ``first[i] + 1`` is the root of
+    sentence ``i``, whose tokens follow. ``tag`` (rows,) numbers coarse tags 0..62 for the sets of tags between tokens.
+    """
+
+    code: np.ndarray
+    tag: np.ndarray
+    first: np.ndarray
+    size: np.ndarray  # tokens of each sentence
+    bits: int
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _mix(x, y):
+    x = (x ^ y) * np.uint64(0x9E3779B97F4A7C15)
+    return x ^ (x >> np.uint64(29))
+
+
+@njit(cache=True, nogil=True)
+def _distance(d):
+    """A distance in seven steps."""
+    if d <= 4:
+        return d
+    if d <= 6:
+        return 5
+    return 6 if d <= 10 else 7
+
+
+@njit(cache=True, nogil=True)
+def scale_of() -> float:
+    """The value of a present feature: arcs have a norm near 1."""
+    return 0.125
+
+
+@njit(cache=True, nogil=True)
+def arc_indices(code, tag, at, d, h, bits, out):
+    """Indices of the features of the arc ``h -> d`` of the sentence whose pad is row ``at``; their number.
+
+    ``d = 1..n`` is a token, ``h = 0..n`` a token or the root.
+    """
+    shift = np.uint64(64 - bits)
+    a, b = at + 1 + h, at + 1 + d
+    right = np.uint64(1 if h < d else 2) if h > 0 else np.uint64(3)
+    gap = abs(d - h) if h > 0 else 0
+    near = _mix(right, np.uint64(16 + _distance(gap)))
+    hf, hm, hu, hx, hg = code[a, 0], code[a, 1], code[a, 2], code[a, 3], code[a, 4]
+    df, dm, du, dx, dg = code[b, 0], code[b, 1], code[b, 2], code[b, 3], code[b, 4]
+    hl, hr = code[a - 1, 3], code[a + 1, 3]
+    dl, dr = code[b - 1, 3], code[b + 1, 3]
+    tags, fine = _mix(hu, du + np.uint64(1)), _mix(hx, dx + np.uint64(2))
+    words = _mix(hf, df + np.uint64(3))
+    m = 0
+    for t in range(33):
+        if t == 0:
+            x = _mix(hf, hu)
+        elif t == 1:
+            x = hm
+        elif t == 2:
+            x = hu
+        elif t == 3:
+            x = _mix(df, du)
+        elif t == 4:
+            x = dm
+        elif t == 5:
+            x = du
+        elif t == 6:
+            x = _mix(words, tags)
+        elif t == 7:
+            x = _mix(df, tags)
+        elif t == 8:
+            x = _mix(words, du)
+        elif t == 9:
+            x = _mix(hf, tags)
+        elif t == 10:
+            x = _mix(hm, dm + np.uint64(5))
+        elif t == 11:
+            x = tags
+        elif t == 12:
+            x = fine
+        elif t == 13:
+            x = _mix(hm, du)
+        elif t == 14:
+            x = _mix(dm, hu)
+        elif t == 15:
+            x = _mix(_mix(fine, hr), dl)
+        elif t == 16:
+            x = _mix(_mix(fine, hl), dl)
+        elif t == 17:
+            x = _mix(_mix(fine, hr), dr)
+        elif t == 18:
+            x = _mix(_mix(fine, hl), dr)
+        elif t == 19:
+            x = _mix(fine, hr)
+        elif t == 20:
+            x = _mix(fine, hl)
+        elif t == 21:
+            x = _mix(fine, dl)
+        elif t == 22:
+            x = _mix(fine, dr)
+        elif t == 23:
+            x = _mix(_mix(tags, hg), dg)
+        elif t == 24:
+            x = _mix(tags, dg)
+        elif t == 25:
+            x = _mix(tags, hg)
+        elif t == 26:
+            x = _mix(hm, dx)
+        elif t == 27:
+            x = _mix(dm, hx)
+        elif t == 28:
+            x = _mix(_mix(_mix(fine, hl), hr), _mix(dl, dr))
+        elif t == 29:
+            x = _mix(_mix(hx, hl), hr)
+        elif t == 30:
+            x = _mix(_mix(dx, dl), dr)
+        elif t == 31:
+            x = _mix(_mix(dm, dl), dr)
+        else:
+            x = _mix(_mix(tags, code[b - 1, 1]), code[b + 1, 1])
+        x = _mix(x, np.uint64(1000 + t))
+        x = _mix(x, right)
+        out[m] = x >> shift
+        out[m + 1] = _mix(x, near) >> shift
+        m += 2
+    if h > 0 and gap > 1:
+        low, high = min(a, b) + 1, max(a, b)
+        seen, verbs, stops = np.uint64(0), 0, 0
+        pair = _mix(tags, right)
+        for c in range(low, high):
+            bit = np.uint64(1) << np.uint64(tag[c])
+            verbs += tag[c] == 0
+            stops += tag[c] == 1
+            if not seen & bit and m < WIDTH - 2:
+                seen |= bit
+                out[m] = _mix(_mix(pair, code[c, 2]), np.uint64(77)) >> shift
+                m += 1
+        out[m] = _mix(_mix(pair, np.uint64(16 * min(verbs, 3) + min(stops, 3))), np.uint64(78)) >> shift
+        m += 1
+    return m
+
+
+@njit(cache=True, nogil=True)
+def score_sentence(w, code, tag, at, n, bits, theta, index):
+    """Scores of all arcs of a sentence into ``theta`` (n, n + 1); ``index`` (WIDTH,) is scratch."""
+    for d in range(1, n + 1):
+        for h in range(n + 1):
+            if h == d:
+                theta[d - 1, h] = -np.inf
+                continue
+            m = arc_indices(code, tag, at, d, h, bits, index)
+            total = 0.0
+            for j in range(m):
+                total += w[index[j]]
+            theta[d - 1, h] = total * scale_of()
+
+
+@njit(cache=True, nogil=True)
+def arc_table(code, tag, first, size, heads, bits, indices, bounds):
+    """Feature indices of one arc a token, to the head that ``heads`` names, as the rows of a compressed matrix."""
+    token, filled = 0, 0
+    bounds[0] = 0
+    for i in range(size.size):
+        for d in range(1, size[i] + 1):
+            filled += arc_indices(code, tag, first[i], d, heads[token], bits, indices[filled:])
+            token += 1
+            bounds[token] = filled
+    return filled

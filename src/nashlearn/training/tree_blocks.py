@@ -1,0 +1,214 @@
+"""Training on trees with many sparse features: block-coordinate Frank-Wolfe on the dual, one sentence a block.
+
+    D(q) = sum_i omega_i H(q_i) - alpha/2 |w(q)|^2,    w(q) = -1/alpha sum_i omega_i Phi_i'(q_i - y_i),
+
+with ``H(q) = min_p <p, L q>``. A step solves the game of a sentence at the current scores, moves ``q_i`` towards the
+adversary's strategy by exact line search (``H`` is concave, so interpolating it bounds it from below), and keeps
+``w = w(q)``: it never lowers the dual, needs no step size and touches only the weights of the arcs that moved
+[lacostejulien2013]_. The weights returned are the last, or their average that weighs later ones more, whichever is
+better. The games of a batch are solved in threads at the same weights, then the steps are taken one after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from nashlearn.games.matching import in_threads
+from nashlearn.games.tree_game import solve_tree, tree_scratch
+from nashlearn.games.tree_map import best_tree
+from nashlearn.training.hashed_arcs import WIDTH, Attributes, arc_indices, scale_of, score_sentence
+
+__all__ = ["BlockResult", "play_games", "train_blocks"]
+
+_BATCH = 64
+_INNER = 1e-5  # accuracy of the games: steps need no better reply,
+_FINAL = 1e-8  # certificates do
+
+
+class BlockResult(NamedTuple):
+    """Weights, their mean loss, objective and relative duality gap, and the passes taken."""
+
+    w: np.ndarray
+    loss: float
+    objective: float
+    dual_gap: float
+    n_iter: int
+
+
+@njit(cache=True, nogil=True)
+def _reply_entropy(q, n, single_root, s):
+    """Round small entries of ``q`` (n, n + 1) away; ``min_p <p, L q>``, which is ``n`` less the best tree's hits."""
+    for d in range(n):
+        total = 0.0
+        for h in range(n + 1):
+            if q[d, h] < 1e-6:
+                q[d, h] = 0.0
+            total += q[d, h]
+        for h in range(n + 1):
+            q[d, h] /= total
+            s.other[d, h] = q[d, h]
+    best_tree(s.other, n, single_root, s.heads, s.work)
+    secured = float(n)
+    for d in range(n):
+        secured -= q[d, s.heads[d]]
+    return secured
+
+
+@njit(cache=True, nogil=True)
+def play_games(w, data, part, offset, single_root, tol, truth, theta, reply, entropy, upper, s):
+    """Games of the sentences ``part`` at ``w``: scores, adversary's replies, their entropies, and upper values.
+
+    Any convex loss ``max_q <theta, q> + H(q) - <theta, y>`` with concave ``H`` can take its place; ``truth`` is ``y``.
+    """
+    index = np.empty(WIDTH, np.uint32)
+    for i in part:
+        n = data.size[i]
+        scores = theta[offset[i] : offset[i + 1]].reshape(n, n + 1, 1)
+        score_sentence(w, data.code, data.tag, data.first[i], n, data.bits, scores[:, :, 0], index)
+        p, q = np.empty((n, n + 1, 1)), reply[offset[i] : offset[i + 1]].reshape(n, n + 1, 1)
+        value, gap = solve_tree(scores, np.ones(n), 0.0, n, single_root, tol, p, q, s)
+        upper[i] = value + gap
+        entropy[i] = _reply_entropy(q[:, :, 0], n, single_root, s)
+
+
+@njit(cache=True, nogil=True)
+def _step(w, data, part, offset, omega, alpha, reply, reply_entropy, q, entropy, change, mark, touched):
+    """Line search and step of each sentence of ``part`` in turn; the gaps seen, summed."""
+    index = np.empty(WIDTH, np.uint32)
+    gaps = 0.0
+    for i in part:
+        n = data.size[i]
+        new = reply[offset[i] : offset[i + 1]].reshape(n, n + 1)
+        old = q[offset[i] : offset[i + 1]].reshape(n, n + 1)
+        count = 0
+        for d in range(n):
+            for h in range(n + 1):
+                move = (new[d, h] - old[d, h]) * scale_of() * omega[i] / alpha
+                if move != 0.0:
+                    m = arc_indices(data.code, data.tag, data.first[i], d + 1, h, data.bits, index)
+                    for j in range(m):
+                        if mark[index[j]] != i + 1:
+                            mark[index[j]] = i + 1
+                            change[index[j]] = 0.0
+                            touched[count] = index[j]
+                            count += 1
+                        change[index[j]] -= move
+        norm, slope = 0.0, omega[i] * (reply_entropy[i] - entropy[i])
+        for t in range(count):
+            c = change[touched[t]]
+            norm += c * c
+            slope -= alpha * w[touched[t]] * c
+            mark[touched[t]] = 0
+        if slope <= 0.0:
+            continue
+        gaps += slope
+        gamma = 1.0 if norm == 0.0 else min(1.0, slope / (alpha * norm))
+        for t in range(count):
+            w[touched[t]] += gamma * change[touched[t]]
+        for d in range(n):
+            for h in range(n + 1):
+                old[d, h] += gamma * (new[d, h] - old[d, h])
+        entropy[i] += gamma * (reply_entropy[i] - entropy[i])
+    return gaps
+
+
+class _Games:
+    """The games of a labelled treebank at given weights."""
+
+    def __init__(
+        self,
+        data: Attributes,
+        heads: list[np.ndarray],
+        omega: np.ndarray,
+        single_root: bool,
+        n_jobs: int,
+        play: Callable[..., None],
+    ):
+        self.data, self.omega, self.single_root, self.n_jobs, self._play = data, omega, single_root, n_jobs, play
+        self.offset = np.concatenate([[0], np.cumsum(data.size * (data.size + 1))])
+        arcs = [start + np.arange(len(y)) * (len(y) + 1) + y for start, y in zip(self.offset, heads, strict=False)]
+        self.true_arcs = np.concatenate(arcs)
+        self.truth = np.zeros(self.offset[-1])
+        self.truth[self.true_arcs] = 1.0
+        self.share = np.repeat(omega, data.size)
+        self.theta, self.reply = np.empty(self.offset[-1]), np.empty(self.offset[-1])
+        self.entropy, self.upper = np.zeros(data.size.size), np.zeros(data.size.size)
+        self._scratch = [tree_scratch(int(data.size.max())) for _ in range(n_jobs)]
+
+    def play(self, w: np.ndarray, part: np.ndarray, tol: float) -> None:
+        """Solve the games of the sentences ``part``, longest first so that threads end together."""
+        part = part[np.argsort(-self.data.size[part], kind="stable")]
+        pools = [part[j :: self.n_jobs] for j in range(self.n_jobs)]
+
+        def work(start: int, stop: int) -> None:
+            for j in range(start, stop):
+                arrays = self.truth, self.theta, self.reply, self.entropy, self.upper, self._scratch[j]
+                self._play(w, self.data, pools[j], self.offset, self.single_root, tol, *arrays)
+
+        in_threads(work, self.n_jobs, self.n_jobs)
+
+    def loss(self, w: np.ndarray) -> float:
+        """Mean loss at ``w``, from above."""
+        self.play(w, np.arange(self.data.size.size), _FINAL)
+        return float(self.omega @ self.upper - self.share @ self.theta[self.true_arcs])
+
+
+def train_blocks(
+    data: Attributes,
+    heads: list[np.ndarray],
+    omega: np.ndarray,
+    alpha: float,
+    *,
+    single_root: bool,
+    tol: float,
+    max_iter: int,
+    rng: np.random.Generator,
+    n_jobs: int = 1,
+    verbose: int = 0,
+    play: Callable[..., None] = play_games,
+) -> BlockResult:
+    """Train on sentences with true ``heads``; ``omega`` is the weight of a token of each sentence in the mean loss.
+
+    Ends after ``max_iter`` passes, or at a relative duality gap of ``tol``. ``play`` answers the loss of sentences,
+    that of the game unless told otherwise.
+    """
+    games = _Games(data, heads, omega, single_root, n_jobs, play)
+    n_weights = 1 << data.bits
+    w, average, change = np.zeros(n_weights), np.zeros(n_weights), np.zeros(n_weights)
+    mark = np.zeros(n_weights, np.int64)
+    touched = np.empty(min(n_weights, WIDTH * int(data.size.max() * (data.size.max() + 1))), np.int64)
+    q, entropy = games.truth.copy(), np.zeros(data.size.size)
+    taken, goal = 0, tol
+    for epoch in range(1, max_iter + 1):
+        seen = 0.0
+        order = rng.permutation(data.size.size)
+        for start in range(0, order.size, _BATCH):
+            part = order[start : start + _BATCH]
+            games.play(w, part, _INNER)
+            arrays = games.reply, games.entropy, q, entropy, change, mark, touched
+            seen += _step(w, data, part, games.offset, omega, alpha, *arrays)
+            taken += 1
+            average += (2.0 / (taken + 1.0)) * (w - average)
+        dual = float(omega @ entropy) - 0.5 * alpha * float(w @ w)
+        if verbose:
+            print(f"pass {epoch}: dual objective {dual:.6f}, gaps met {seen:.6f}")
+        if epoch == max_iter or seen <= goal * (dual + seen):
+            # Gaps met on the way are an estimate; a certificate costs two passes, so the next waits for half of them.
+            best = min(
+                (_certified(games, x, alpha, dual, epoch) for x in (average, w)), key=lambda found: found.objective
+            )
+            goal *= 0.5
+            if best.dual_gap <= tol:
+                break
+    return best._replace(w=best.w.copy())
+
+
+def _certified(games: _Games, w: np.ndarray, alpha: float, dual: float, epoch: int) -> BlockResult:
+    loss = games.loss(w)
+    objective = loss + 0.5 * alpha * float(w @ w)
+    gap = (objective - dual) / max(objective, np.finfo(float).tiny)
+    return BlockResult(w, loss, objective, max(gap, 0.0), epoch)
