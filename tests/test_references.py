@@ -11,5 +11,7 @@ ROOT = Path(__file__).resolve().parents[1]
 def test_citations_and_references_agree():
     sources = [path for room in ("src", "reproduce", "benchmarks", "examples") for path in (ROOT / room).rglob("*.py")]
     cited = {key for path in sources for key in re.findall(r"\[([a-z]+\d{4})\]_", path.read_text(encoding="utf-8"))}
-    listed = re.findall(r"^- \*\*\[([a-z]+\d{4})\]\*\*", (ROOT / "docs/references.md").read_text(encoding="utf-8"), re.M)
+    listed = re.findall(
+        r"^- \*\*\[([a-z]+\d{4})\]\*\*", (ROOT / "docs/references.md").read_text(encoding="utf-8"), re.M
+    )
     assert sorted(listed) == listed == sorted(cited)
