@@ -54,9 +54,12 @@ def _example(one: Any, where: str) -> Example:
 def _numbers(features: Any, ndim: int, where: str) -> np.ndarray:
     shape = "(n1, n2, d)" if ndim == 3 else "(n, d)"
     try:
-        array = np.asarray(features, dtype=np.float64)
+        array = np.asarray(features)
+        if array.dtype.kind == "c":
+            raise TypeError
+        array = array.astype(np.float64, copy=False)
     except (TypeError, ValueError):
-        raise ValueError(f"{where} must be numbers of shape {shape}; they are not an array of numbers.") from None
+        raise ValueError(f"{where} must be numbers of shape {shape}; they are not an array of real numbers.") from None
     if array.ndim != ndim or array.shape[-1] < 1:
         raise ValueError(f"{where} must have shape {shape} with at least one feature; got {array.shape}.")
     if not np.isfinite(array).all():
@@ -93,7 +96,10 @@ def assignments(y: Any, examples: Sequence[Example]) -> list[np.ndarray]:
     answers = []
     for i, (one, example) in enumerate(zip(y, examples, strict=True)):
         n1, n2, _ = example.pairs.shape
-        partners = np.asarray(one)
+        try:
+            partners = np.asarray(one)
+        except ValueError:
+            raise ValueError(f"y[{i}] must be one list of partners; it has parts of unequal length.") from None
         if partners.shape != (n1,):
             raise ValueError(
                 f"y[{i}] must hold one partner for each of the {n1} left elements of X[{i}]; shape {partners.shape}."

@@ -122,20 +122,24 @@ class NashMatcher(StructuredNash):
     def _problem(self, X: Any, y: Any, sample_weight: Any) -> MatchingProblem:
         given = examples(X)
         answers = assignments(y, given)
-        self.partial_ = any(
+        partial = any(
             example.partial or example.pairs.shape[0] != example.pairs.shape[1] or bool((partners < 0).any())
             for example, partners in zip(given, answers, strict=True)
         )
-        given = [completed(example, self.partial_) for example in given]
-        self._widths = common_widths(given)
+        given = [completed(example, partial) for example in given]
+        widths = common_widths(given)
         refuse_impossible(given, answers)
         weight = example_weights(sample_weight, len(given))
         total = weight @ [len(partners) for partners in answers]
         if not total > 0:
             raise ValueError("X has no left element in any example of positive weight: there is nothing to learn from.")
-        return MatchingProblem(MatchingDesign(given), answers, weight / total, joblib.effective_n_jobs(self.n_jobs))
+        problem = MatchingProblem(MatchingDesign(given), answers, weight / total, joblib.effective_n_jobs(self.n_jobs))
+        self.partial_, self._widths = partial, widths  # last: data that are refused leave an earlier fit as it was
+        return problem
 
     def _store(self, w: np.ndarray) -> None:
+        for name in ("leave_coef_", "enter_coef_"):
+            vars(self).pop(name, None)  # of an earlier fit to partial matchings
         parts = np.split(w, np.cumsum(self._widths)[:-1])
         for name, part in zip(("coef_", "leave_coef_", "enter_coef_"), parts, strict=False):
             setattr(self, name, part)

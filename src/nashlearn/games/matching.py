@@ -188,15 +188,17 @@ class MatchingGame(Game):
         Equilibrium
             ``value`` is what ``q`` secures, ``value + gap`` what ``p`` may lose at most.
         """
-        scores, smoothing = self.polytope.checked(scores), _not_negative("smoothing", smoothing)
+        scores = self.polytope.checked(scores)
+        smoothing, tol = _not_negative("smoothing", smoothing), _not_negative("tol", tol)
         b, dtype = scores.shape[0], scores.dtype
-        value, gap, q, p = np.empty(b), np.empty(b), np.empty(scores.size), np.empty(scores.size)
+        value, entropy, gap, q, p = *np.empty((3, b)), *np.empty((2, scores.size))
         flat, weights = scores.astype(np.float64).ravel(), np.tile(self.weights.ravel(), b)
         sizes = np.tile(np.array(self.polytope.shape), (b, 1))
         offset = np.arange(b + 1) * self.weights.size
         in_threads(
             lambda start, stop: solve_each(
-                flat, weights, sizes, offset, self.polytope.partial, smoothing, tol, start, stop, value, q, p, gap
+                *(flat, weights, sizes, offset, self.polytope.partial, smoothing, tol),
+                *(start, stop, value, entropy, q, p, gap),
             ),
             b,
             n_jobs,

@@ -58,33 +58,34 @@ def _saddle(relative, floor, weights, rows, columns, smoothing, keep, free):
 
 @njit(cache=True, nogil=True)
 def _certificate(relative, weights, rows, smoothing, p, q, work, column, u, v):
-    """What ``q`` secures, and how much more ``p`` may lose: two matchings."""
-    square = 0.0
-    secured = 0.0
+    """What ``q`` secures, its part without the scores, and how much more ``p`` may lose: two matchings."""
+    square = secured = entropy = 0.0
     for i in range(q.shape[0]):
         for j in range(q.shape[1]):
             if q[i, j] > 0.0:
                 square += q[i, j] * q[i, j]
-                secured += (relative[i, j] + weights[i, j]) * q[i, j]
+                secured += relative[i, j] * q[i, j]
+                entropy += weights[i, j] * q[i, j]
             allowed = relative[i, j] > -np.inf
             work[i, j] = weights[i, j] * q[i, j] if allowed else -np.inf
     best_matching(work, rows, column, u, v)
-    secured -= matching_score(work, rows, column) + 0.5 * smoothing * square
+    entropy -= matching_score(work, rows, column)
+    secured += entropy - 0.5 * smoothing * square
     for i in range(q.shape[0]):
         for j in range(q.shape[1]):
             work[i, j] = relative[i, j] + weights[i, j] * (1.0 - p[i, j]) - smoothing * q[i, j]
     best_matching(work, rows, column, u, v)
     reached = matching_score(work, rows, column) + 0.5 * smoothing * square
-    return secured, max(reached - secured, 0.0)
+    return secured, entropy, max(reached - secured, 0.0)
 
 
 @njit(cache=True, nogil=True)
 def _solve_one(scores, weights, rows, columns, smoothing, tol, q, p):
-    """Value and gap of one game, its strategies in ``q`` and ``p``; an infinite gap where no matching is allowed."""
+    """Value, entropy and gap of one game, its strategies in ``q`` and ``p``; a gap of inf where no matching is allowed."""
     N1, N2 = scores.shape
     column, u, v = np.empty(rows, np.int64), np.empty(rows), np.empty(columns)
     if not best_matching(scores, rows, column, u, v):
-        return 0.0, np.inf
+        return 0.0, 0.0, np.inf
     worth = matching_score(scores, rows, column)
     # A matching that is further than this from the best is not worth the adversary's while, however much further.
     floor = -1.0 - (smoothing + weights.max()) * (rows + columns)
@@ -115,13 +116,13 @@ def _solve_one(scores, weights, rows, columns, smoothing, tol, q, p):
                 p[i, j] = x[0, e]
                 q[i, j] = x[1, e] if relative[i, j] > floor else 0.0
                 e += 1
-    secured, gap = _certificate(relative, weights, rows, smoothing, p, q, work, column, u, v)
-    return worth + secured, gap
+    secured, entropy, gap = _certificate(relative, weights, rows, smoothing, p, q, work, column, u, v)
+    return worth + secured, entropy, gap
 
 
 @njit(cache=True, nogil=True)
-def solve_each(scores, weights, sizes, offset, partial, smoothing, tol, start, stop, value, q, p, gap):
-    """Equilibria of the games ``start`` to ``stop``.
+def solve_each(scores, weights, sizes, offset, partial, smoothing, tol, start, stop, value, entropy, q, p, gap):
+    """Equilibria of the games ``start`` to ``stop``; ``entropy`` gets ``min_p <p, L q>``, without scores and smoothing.
 
     Game ``b`` lies at ``scores[offset[b] : offset[b + 1]]``, a matrix of shape ``sizes[b]``; ``weights``, ``q`` and
     ``p`` lie alike. A gap of ``inf`` says that no matching is allowed; a game with NaN gives NaN.
@@ -130,10 +131,10 @@ def solve_each(scores, weights, sizes, offset, partial, smoothing, tol, start, s
         N1, N2 = sizes[b]
         here = slice(offset[b], offset[b + 1])
         if np.isnan(scores[here]).any():
-            value[b] = gap[b] = np.nan
+            value[b] = entropy[b] = gap[b] = np.nan
             q[here] = p[here] = np.nan
             continue
-        value[b], gap[b] = _solve_one(
+        value[b], entropy[b], gap[b] = _solve_one(
             scores[here].reshape(N1, N2),
             weights[here].reshape(N1, N2),
             N1 - partial,

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nashlearn.game import Equilibrium
 from nashlearn.games import matching, partial_matching
 from nashlearn.games.matching import MatchingGame, in_threads
 from nashlearn.games.matching_kernels import solve_each
@@ -41,6 +40,20 @@ class Example(NamedTuple):
     def partial(self) -> bool:
         """Whether elements may stay alone."""
         return self.leave is not None
+
+
+class Solved(NamedTuple):
+    """Games of all examples: ``value``, ``entropy`` and ``gap`` of each, ``q`` and ``p`` as the scores lie.
+
+    ``entropy`` is ``min_p <p, L q>``. The difference of ``value`` and ``<theta, q>`` is the same, but loses all digits
+    where scores are large.
+    """
+
+    value: np.ndarray
+    entropy: np.ndarray
+    q: np.ndarray
+    p: np.ndarray
+    gap: np.ndarray
 
 
 def _game(shape: tuple[int, ...], partial: bool) -> MatchingGame:
@@ -125,14 +138,14 @@ class MatchingDesign:
                 answers[i] = answer
         return answers
 
-    def solve(self, theta: np.ndarray, smoothing: float, n_jobs: int = 1) -> Equilibrium:
+    def solve(self, theta: np.ndarray, smoothing: float, n_jobs: int = 1) -> Solved:
         """The games of all examples; ``q`` and ``p`` lie as the scores ``theta`` do, whatever the number of threads."""
         b = len(self.sizes)
-        value, gap, q, p = np.empty(b), np.empty(b), np.empty(theta.size), np.empty(theta.size)
+        found = Solved(np.empty(b), np.empty(b), np.empty(theta.size), np.empty(theta.size), np.empty(b))
         scores = np.where(self.forbidden, -np.inf, theta + 0.5 * smoothing)
         arguments = (scores, self.costs, self.sizes, self.offset, self.partial, smoothing, _ACCURACY)
-        in_threads(lambda start, stop: solve_each(*arguments, start, stop, value, q, p, gap), b, n_jobs)
-        return Equilibrium(value, q, p, gap)
+        in_threads(lambda start, stop: solve_each(*arguments, start, stop, *found), b, n_jobs)
+        return found
 
 
 class MatchingProblem:
@@ -161,10 +174,9 @@ class MatchingProblem:
         found = self.design.solve(theta, smoothing, self._n_jobs)
         q = self._share * found.q
         penalty = 0.5 * smoothing * float(q @ found.q - q.sum())
-        secured = float(self._omega @ found.value)
         return Evaluation(
-            loss=secured + float(self._omega @ found.gap) - float(self._truth @ theta),
+            loss=float(self._omega @ (found.value + found.gap)) - float(self._truth @ theta),
             gradient=self.design.moments(q - self._truth),
-            entropy=secured - float(q @ theta) + penalty,
+            entropy=float(self._omega @ found.entropy),
             penalty=penalty,
         )

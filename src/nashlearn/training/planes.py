@@ -59,7 +59,8 @@ class Planes:
         x = _maximise(offset, gram, x / x.sum())
         self._mixture[:m] = 0.0
         self._mixture[usable] = x
-        return float(offset @ x - 0.5 * x @ gram @ x)
+        slope = x @ self._slopes[usable]  # not by the Gram matrix: where slopes cancel, it is all rounding
+        return float(offset @ x - 0.5 * slope @ slope / alpha)
 
     def _merge(self) -> None:
         """Replace the two lightest planes by their mixture, in the proportion that they were used in."""
