@@ -174,6 +174,36 @@ def test_warm_starts_and_too_few_iterations():
         NashMatcher(max_iter=1).fit(X, y)
 
 
+def test_the_gap_is_honest_where_features_are_huge():
+    X, y = complete(np.random.default_rng(0))
+    reached = NashMatcher().fit(X, y).objective_  # by smaller weights: more than the optimum of the larger features
+    with pytest.warns(ConvergenceWarning):
+        matcher = NashMatcher(max_iter=40).fit([1e8 * pairs for pairs in X], y)
+    assert matcher.objective_ * (1 - matcher.dual_gap_) <= reached
+
+
+def test_examples_with_one_answer_cost_nothing():
+    matcher = NashMatcher().fit([np.ones((1, 1, 2))] * 3, [[0]] * 3)
+    assert matcher.dual_gap_ == matcher.worst_case_risk(1.0) == 0.0
+
+
+def test_a_refused_fit_changes_nothing_and_a_new_one_everything():
+    rng = np.random.default_rng(10)
+    X, y = complete(rng, 5)
+    lonely = partial(rng, 5)
+    matcher = NashMatcher(alpha=0.1)
+    with pytest.raises(ValueError, match="sample_weight must be positive"):
+        matcher.fit(X, y, sample_weight=np.zeros(5))
+    with pytest.raises(NotFittedError):
+        matcher.predict(X)
+    before = matcher.fit(X, y).predict(X)
+    with pytest.raises(ValueError, match="sample_weight must be positive"):
+        matcher.fit(*lonely, sample_weight=np.zeros(5))
+    assert all(np.array_equal(a, b) for a, b in zip(matcher.predict(X), before, strict=True))
+    assert hasattr(matcher.fit(*lonely), "leave_coef_")
+    assert not hasattr(matcher.fit(X, y), "leave_coef_") and not hasattr(matcher, "enter_coef_")
+
+
 SQUARE = np.zeros((2, 2, 1))
 
 
@@ -188,10 +218,12 @@ SQUARE = np.zeros((2, 2, 1))
         ([np.zeros((2, 2, 0))], [[0, 1]], "at least one feature"),
         ([SQUARE, np.zeros((2, 2, 2))], [[0, 1], [0, 1]], "X[1] has 2 pairs features, X[0] has 1"),
         ([SQUARE + np.nan], [[0, 1]], "X[0], pair features must be finite"),
-        ([[["a"]]], [[0]], "not an array of numbers"),
+        ([[["a"]]], [[0]], "not an array of real numbers"),
+        ([SQUARE + 1j], [[0, 1]], "not an array of real numbers"),
         ([SQUARE], [[0, 0]], "y[0] is not a matching: it has the partner 0 more than once"),
         ([SQUARE], [[0, 2]], "y[0] must hold partners 0..1, or -1 for none; got 2"),
         ([SQUARE], [[0, -2]], "got -2"),
+        ([SQUARE], [[[0], [0, 1]]], "y[0] must be one list of partners"),
         ([SQUARE], [[0]], "one partner for each of the 2 left elements"),
         ([SQUARE], [[0.0, 1.0]], "must hold integers"),
         ([(SQUARE, np.ones((2, 1)))], [[0, 1]], "got a tuple of 2"),
@@ -239,5 +271,7 @@ def test_predictions_need_what_training_had():
         matcher.predict([np.zeros((2, 2, 2))])
     with pytest.raises(ValueError, match="sample_weight must hold one number for each of the 1"):
         matcher.fit([SQUARE], [[0, 1]], sample_weight=[1.0, 2.0])
+    with pytest.raises(ValueError, match="sample_weight must be one number for each of the 1"):
+        matcher.fit([SQUARE], [[0, 1]], sample_weight=["a"])
     with pytest.raises(ValueError, match="y\\[0\\] is not a matching"):
         matcher.fit(*complete(rng)).score([np.zeros((2, 2, 3))], [[1, 1]])

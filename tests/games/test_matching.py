@@ -412,6 +412,8 @@ def test_infeasible():
         (lambda: games.matching(2).solve(np.zeros((1, 2, 2), complex)), "real numbers"),
         (lambda: games.matching(2).solve(np.full((1, 2, 2), np.inf)), r"scores\[0\] holds \+inf"),
         (lambda: games.matching(2).solve(np.zeros((1, 2, 2)), smoothing=-1.0), "smoothing must be"),
+        (lambda: games.matching(2).solve(np.zeros((1, 2, 2)), tol=np.nan), "tol must be"),
+        (lambda: games.matching(2).solve(np.zeros((1, 2, 2)), tol="1e-9"), "tol must be"),
         (lambda: games.matching(2).loss_value(np.zeros((1, 2, 2)), [[0, 0]]), "0 twice"),
         (lambda: games.matching(2).loss_value(np.zeros((1, 2, 2)), [[0, -1]]), "partners 0..1; got -1"),
         (lambda: games.matching(2).loss_value(np.zeros((1, 2, 2)), [[0, 2]]), "got 2"),

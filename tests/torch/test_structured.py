@@ -102,6 +102,12 @@ def test_compiles_without_a_graph_break():
         (lambda: nt.ArborescenceLoss()(torch.zeros(1, 2, 2), torch.zeros(1, 2).long()), r"\(b, n, n \+ 1\)"),
         (lambda: nt.MatchingLoss()(torch.zeros(1, 2, 2), torch.zeros(1, 2)), "target"),
         (lambda: nt.MatchingLoss()(torch.zeros(1, 2, 2), torch.zeros(1, 2).long(), torch.ones(1, 2)), "mask"),
+        (lambda: nt.MatchingLoss(smoothing=float("inf")), "smoothing"),
+        (lambda: nt.MatchingLoss()(torch.zeros(2, 2, 2), torch.tensor([[0, 1], [1, 1]])), r"target\[1\].* 1 twice"),
+        (lambda: nt.MatchingLoss()(torch.zeros(1, 2, 2), torch.tensor([[0, -1]])), r"target\[0\].*got -1"),
+        (lambda: nt.ArborescenceLoss()(torch.zeros(1, 2, 3), torch.tensor([[2, 1]])), r"target\[0\].* cycle"),
+        (lambda: nt.MatchingLoss()(torch.zeros(1, 2, 2), torch.tensor([[1, 0]]), torch.eye(2)[:1] > 0), r"got 1"),
+        (lambda: nt.MatchingLoss()(torch.zeros(1, 2, 2), torch.tensor([[0, 1]]), torch.eye(2)[1:] > 0), r"mask\[0\]"),
     ],
 )
 def test_bad_input_is_named(make, message):

@@ -137,6 +137,12 @@ def test_bad_input():
         frame_pairs(boxes, np.zeros((2, 42, 10)))
     with pytest.raises(ValueError, match="one entry for each"):
         follow(boxes, lambda moment: None, looks=np.zeros((2, 42, 10)))
+    with pytest.raises(ValueError, match="memory must be an integer, not negative; got -1"):
+        follow(boxes, lambda moment: None, memory=-1)
+    with pytest.raises(ValueError, match="rule must answer with 0 integers, one for each track"):
+        follow(boxes, lambda moment: [0])
+    with pytest.raises(ValueError, match="rule must answer with distinct boxes"):
+        follow(boxes, lambda moment: np.full(moment.tracks.size, 0))
     with pytest.raises(ValueError, match="thumbs must have shape"):
         describe(np.zeros((2, 16, 8)))
     with pytest.raises(ValueError, match="hist must have shape"):

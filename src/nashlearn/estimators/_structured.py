@@ -19,7 +19,10 @@ def example_weights(sample_weight: Any, n: int) -> np.ndarray:
     """Weights of ``n`` examples, checked: finite, not negative, not all zero; 1 each by default."""
     if sample_weight is None:
         return np.ones(n)
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"sample_weight must be one number for each of the {n} examples; it is not numbers.") from None
     if weight.shape != (n,):
         raise ValueError(f"sample_weight must hold one number for each of the {n} examples; got shape {weight.shape}.")
     if not (np.isfinite(weight).all() and (weight >= 0).all()):

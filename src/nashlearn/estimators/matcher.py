@@ -139,7 +139,7 @@ class NashMatcher(StructuredNash):
 
     def _store(self, w: np.ndarray) -> None:
         for name in ("leave_coef_", "enter_coef_"):
-            vars(self).pop(name, None)  # of an earlier fit to partial matchings
+            self.__dict__.pop(name, None)  # of an earlier fit to partial matchings
         parts = np.split(w, np.cumsum(self._widths)[:-1])
         for name, part in zip(("coef_", "leave_coef_", "enter_coef_"), parts, strict=False):
             setattr(self, name, part)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Callable
-from itertools import pairwise
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import joblib
@@ -237,11 +237,14 @@ class MatchingGame(Game):
 
 def in_threads(work: Callable[[int, int], object], count: int, n_jobs: int) -> None:
     """Call ``work(start, stop)`` on consecutive parts of ``range(count)``, one in each thread."""
-    if n_jobs == 1:
+    jobs = min(joblib.effective_n_jobs(n_jobs), max(count, 1))
+    if jobs == 1:
         work(0, count)
         return
-    cuts = np.linspace(0, count, joblib.effective_n_jobs(n_jobs) + 1).astype(int)
-    joblib.Parallel(n_jobs=n_jobs, prefer="threads")(joblib.delayed(work)(*part) for part in pairwise(cuts))
+    cuts = np.linspace(0, count, jobs + 1).astype(int).tolist()
+    # Not by joblib, which takes longer to start than many a pass over the data takes in all.
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(work, cuts[:-1], cuts[1:]))
 
 
 def _not_negative(name: str, value: Any) -> float:

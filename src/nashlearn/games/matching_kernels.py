@@ -81,7 +81,7 @@ def _certificate(relative, weights, rows, smoothing, p, q, work, column, u, v):
 
 @njit(cache=True, nogil=True)
 def _solve_one(scores, weights, rows, columns, smoothing, tol, q, p):
-    """Value, entropy and gap of one game, its strategies in ``q`` and ``p``; a gap of inf where no matching is allowed."""
+    """Value, entropy and gap of one game, strategies in ``q`` and ``p``; a gap of inf where there is no matching."""
     N1, N2 = scores.shape
     column, u, v = np.empty(rows, np.int64), np.empty(rows), np.empty(columns)
     if not best_matching(scores, rows, column, u, v):

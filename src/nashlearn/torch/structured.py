@@ -93,8 +93,8 @@ class _MatrixLoss(torch.nn.Module):
         super().__init__()
         if reduction not in ("mean", "sum", "none"):
             raise ValueError(f"reduction must be one of mean, sum, none; got {reduction!r}")
-        if not smoothing >= 0:
-            raise ValueError(f"smoothing must not be negative; got {smoothing!r}")
+        if not 0 <= smoothing < float("inf"):
+            raise ValueError(f"smoothing must be a finite number, not negative; got {smoothing!r}")
         self.smoothing, self.tol, self.reduction = float(smoothing), float(tol), reduction
 
     def _lengths(self, scores: Tensor, mask: Tensor | None) -> Tensor:
@@ -108,15 +108,30 @@ class _MatrixLoss(torch.nn.Module):
             raise ValueError(f"mask must be boolean of shape {tuple(scores.shape[:2])}; got {tuple(mask.shape)}")
         return mask.sum(1)
 
+    def _refuse(self, target: Tensor, lengths: Tensor, mask: Tensor | None, real: Tensor) -> None:
+        """Raise where padding is not at the end, or a target is no structure: its loss would mean nothing."""
+        if mask is not None and not torch.equal(mask, real):
+            i = int((mask != real).any(1).nonzero()[0, 0])
+            raise ValueError(f"mask must be True first and False in the padding, which is at the end; mask[{i}] is not")
+        for i, (y, n) in enumerate(zip(target.cpu().numpy(), lengths.tolist(), strict=True)):
+            try:
+                if n:
+                    _game(self.kind, n).labels.checked_labels(y[None, :n])
+            except ValueError as error:
+                raise ValueError(f"target[{i}] is no {self.kind} of its {n} elements: {error}") from None
+
     def forward(self, scores: Tensor, target: Tensor, mask: Tensor | None = None) -> Tensor:
         """The loss for ``target`` (b, n), the column of each row; ``mask`` (b, n) is True for what is not padding.
 
         Padding is at the end. ``"mean"`` is over elements that are not padding, ``"none"`` gives one loss an instance.
+        Targets and masks are checked, but not in compiled code.
         """
         lengths = self._lengths(scores, mask)
         if target.shape != scores.shape[:2] or target.is_floating_point():
             raise ValueError(f"target must hold integers of shape {tuple(scores.shape[:2])}; got {tuple(target.shape)}")
         real = torch.arange(scores.shape[1], device=scores.device) < lengths[:, None]
+        if not torch.compiler.is_compiling():  # compiled code must not depend on values
+            self._refuse(target, lengths, mask, real)
         column = torch.arange(scores.shape[2], device=scores.device)
         y = (target[:, :, None] == column) & real[:, :, None]
         values = _Structured.apply(scores, y, lengths, self.kind, self.smoothing, self.tol)

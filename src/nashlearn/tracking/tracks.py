@@ -83,6 +83,8 @@ def follow(boxes: Boxes, rule: Rule, *, memory: int = 0, looks: np.ndarray | Non
     """
     if looks is not None and len(looks) != len(boxes):
         raise ValueError(f"looks must have one entry for each of the {len(boxes)} boxes; got {len(looks)}.")
+    if not (isinstance(memory, int | np.integer) and memory >= 0):
+        raise ValueError(f"memory must be an integer, not negative; got {memory!r}.")
     ids = np.full(len(boxes), -1, dtype=np.int64)
     velocity = np.zeros((len(boxes), 2))
     centres = boxes.box[:, :2] + 0.5 * boxes.box[:, 2:]
@@ -98,7 +100,7 @@ def follow(boxes: Boxes, rule: Rule, *, memory: int = 0, looks: np.ndarray | Non
             None if looks is None else (looks[alive], looks[here]),
         )
         unseen = np.column_stack([np.ones(alive.size), gaps - 1.0])
-        partners = np.asarray(rule(Moment(alive, here, (pairs, unseen, np.ones((here.size, 1))))))
+        partners = _checked(rule(Moment(alive, here, (pairs, unseen, np.ones((here.size, 1))))), alive.size, here.size)
         seen = partners >= 0
         last, now = alive[seen], here[partners[seen]]
         ids[now] = ids[last]
@@ -110,6 +112,19 @@ def follow(boxes: Boxes, rule: Rule, *, memory: int = 0, looks: np.ndarray | Non
         known += new.size
         alive = np.concatenate([alive[~seen], here])
     return boxes.with_ids(ids)
+
+
+def _checked(answer: Any, n1: int, n2: int) -> np.ndarray:
+    """What a rule answered, or an error where two tracks would share a box."""
+    partners = np.asarray(answer)
+    if partners.shape != (n1,) or (n1 and partners.dtype.kind not in "iu"):
+        raise ValueError(
+            f"rule must answer with {n1} integers, one for each track; got {partners.dtype}{partners.shape}."
+        )
+    taken = partners[partners >= 0]
+    if (taken >= n2).any() or np.unique(taken).size != taken.size:
+        raise ValueError(f"rule must answer with distinct boxes 0..{n2 - 1}, or -1; got {partners.tolist()}.")
+    return partners
 
 
 def track_examples(boxes: Boxes, *, memory: int = 0, looks: np.ndarray | None = None) -> tuple[list[Any], list[Any]]:

@@ -11,10 +11,11 @@ objective at a mixture of label distributions, which need not be stored [teo2010
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 __all__ = ["Planes"]
 
-_ROUNDS = 400
+_ROUNDS = 4000  # a fraction of a millisecond
 
 
 class Planes:
@@ -83,20 +84,25 @@ class Planes:
         self._gram[i, : self.count] = self._gram[: self.count, i] = alive @ self._slopes[i]
 
 
-def _maximise(offset: np.ndarray, gram: np.ndarray, mixture: np.ndarray) -> np.ndarray:
+@njit(cache=True, nogil=True)
+def _maximise(offset, gram, mixture):
     """``argmax <offset, x> - x' gram x / 2`` over the simplex, near enough, by moves between pairs of planes."""
     x = mixture.copy()
-    slope = offset - gram @ x
-    diagonal = np.diag(gram)
+    slope = offset - (gram * x).sum(axis=1)
     for _ in range(_ROUNDS):
-        rise = int(np.argmax(slope))
-        fall = int(np.argmin(np.where(x > 0, slope, np.inf)))
+        rise, fall = 0, -1
+        for t in range(x.size):
+            if slope[t] > slope[rise]:
+                rise = t
+            if x[t] > 0.0 and (fall < 0 or slope[t] < slope[fall]):
+                fall = t
         gain = slope[rise] - slope[fall]
-        if gain <= 1e-12 * (1.0 + abs(slope[rise])):
+        if not gain > 1e-12 * (1.0 + abs(slope[rise])):
             break
-        curvature = diagonal[rise] + diagonal[fall] - 2.0 * gram[rise, fall]
-        step = min(x[fall], gain / curvature) if curvature > 0 else x[fall]
+        curvature = gram[rise, rise] + gram[fall, fall] - 2.0 * gram[rise, fall]
+        step = min(x[fall], gain / curvature) if curvature > 0.0 else x[fall]
         x[rise] += step
         x[fall] = x[fall] - step if step < x[fall] else 0.0
-        slope -= step * (gram[rise] - gram[fall])
+        for t in range(x.size):
+            slope[t] -= step * (gram[rise, t] - gram[fall, t])
     return x

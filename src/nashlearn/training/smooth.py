@@ -206,7 +206,7 @@ def anneal(
                 break
     except KeyboardInterrupt:
         if not best.w.size:
-            best.offer(descent.w, descent.objective(descent.w, target)[0], -np.inf)
+            best.offer(descent.w, descent.objective(descent.w, target)[0], descent.planes.bound(alpha, target))
         warnings.warn("Training was interrupted; the best weights so far are kept.", UserWarning, stacklevel=3)
     if best.gap > tol:
         warnings.warn(
