@@ -1,4 +1,4 @@
-"""Thesis Table XIII: training time for 50 matchings of 12 to 34 elements, beside the thesis's own algorithm.
+"""Training time for 50 matchings of 12 to 34 elements, beside the thesis's own algorithm.
 
 Both algorithms train the same exact game with the same regularisation, until a gap between the objective at their
 weights and a lower bound from their own adversary's marginals proves them within a tolerance of the optimum. Time spent
@@ -34,7 +34,7 @@ EXAMPLES = 50
 ALPHA = 1e-3
 TOLERANCES = (1e-2, 1e-3)
 SMOOTHINGS = (0.1, 0.02)  # of the thesis's algorithm
-SCHEDULE = (0.1, 0.02, 0.004, 0.0)  # of ours, as in NashMatcher
+SCHEDULE = (0.1, 0.02, 0.004, 0.0)  # of ours
 CAP = 20.0  # CPU seconds of the thesis's algorithm
 VIDEOS = {"Campus": "TUD-Campus", "Stadtmitte": "TUD-Stadtmitte", "Sunnyday": "ETH-Sunnyday"}
 VIDEOS |= {"Pedcross2": "ETH-Pedcross2", "Bahnhof": "ETH-Bahnhof"}

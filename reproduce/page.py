@@ -24,12 +24,12 @@ __all__ = ["note_machine", "write"]
 
 _PEERS = ("mord", "skordinal", "clarabel")
 
-_HEAD = """# Chapter 2 of Fathony (2019), repeated
+_HEAD = """# The papers' tables, repeated
 
 Made by `python -m reproduce` from the files in `{folder}`; `make reproduce` repeats it, `make reproduce TABLES="II"`
 one table. Published figures come from `papers.json`, everything else was measured.
 
-**Protocol** ([fathony2016] sec. 4, [fathony2019] sec. 2.8, and the authors' published examples where those are silent).
+**Protocol of chapter 2** ([fathony2016] sec. 4, [fathony2019] sec. 2.8; where those are silent, the authors' examples).
 {splits} random splits with the published sizes (the authors' own for glass and diabetes); features standardised by the
 training part; parameters tuned on the first split by two rounds of five-fold cross-validation with the published grids;
 the constant feature is regularised. Fits end at a certified relative gap of 1e-3, in tuning of 1e-2

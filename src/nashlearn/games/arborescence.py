@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from nashlearn.game import Equilibrium, Game, inner
-from nashlearn.games.matching import in_threads
+from nashlearn.games.threads import in_threads
 from nashlearn.games.tree_cuts import flow_scratch
 from nashlearn.games.tree_game import solve_trees, tree_scratch
 from nashlearn.games.tree_gibbs import gibbs_trees

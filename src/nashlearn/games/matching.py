@@ -17,15 +17,13 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import joblib
 import numpy as np
 
 from nashlearn.game import Equilibrium, Game, inner
 from nashlearn.games.matching_kernels import argmax_each, project_each, solve_each
+from nashlearn.games.threads import in_threads
 
 __all__ = ["MatchingGame", "Matchings"]
 
@@ -233,18 +231,6 @@ class MatchingGame(Game):
         scores = self.polytope.checked(scores)
         hits = np.where(np.isneginf(scores), -np.inf, self.weights * q)
         return _inner(scores + self.weights, q) - _inner(hits, self.vertex(self.argmax(hits)))
-
-
-def in_threads(work: Callable[[int, int], object], count: int, n_jobs: int) -> None:
-    """Call ``work(start, stop)`` on consecutive parts of ``range(count)``, one in each thread."""
-    jobs = min(joblib.effective_n_jobs(n_jobs), max(count, 1))
-    if jobs == 1:
-        work(0, count)
-        return
-    cuts = np.linspace(0, count, jobs + 1).astype(int).tolist()
-    # Not by joblib, which takes longer to start than many a pass over the data takes in all.
-    with ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(work, cuts[:-1], cuts[1:]))
 
 
 def _not_negative(name: str, value: Any) -> float:

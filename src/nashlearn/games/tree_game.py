@@ -24,7 +24,16 @@ from nashlearn.games.tree_cuts import Flow, flow_scratch, separate
 from nashlearn.games.tree_map import Workspace, best_tree, workspace
 from nashlearn.games.tree_projection import Cuts, cut_scratch, project_tree
 
-__all__ = ["TreeScratch", "best_labelled", "certify", "solve_each", "solve_tree", "solve_trees", "tree_scratch"]
+__all__ = [
+    "TreeScratch",
+    "best_labelled",
+    "certify",
+    "solve_each",
+    "solve_tree",
+    "solve_trees",
+    "tree_entropy",
+    "tree_scratch",
+]
 
 _ROUNDS = 30
 _ITERATIONS = 100
@@ -126,6 +135,19 @@ def find_usable(arc, n, single_root, usable, flow):
         _spread_from(m, d + 1, n, arc, flow)
         for h in range(1, n + 1):
             usable[d, h] = usable[d, h] and flow.source[h]
+
+
+@njit(cache=True, nogil=True)
+def tree_entropy(q, n, single_root, s):
+    """``min_p <p, L q>`` of marginals ``q`` (n, n + 1): ``n`` less the hits of the tree that hits most."""
+    for d in range(n):
+        for h in range(n + 1):
+            s.other[d, h] = q[d, h]
+    best_tree(s.other, n, single_root, s.heads, s.work)
+    secured = float(n)
+    for d in range(n):
+        secured -= q[d, s.heads[d]]
+    return secured
 
 
 @njit(cache=True, nogil=True)
@@ -370,11 +392,16 @@ def solve_each(
     p: np.ndarray,
     q: np.ndarray,
     gap: np.ndarray,
+    entropy: np.ndarray,
     s: TreeScratch,
 ) -> None:
-    """Solve sentences ``start..stop-1`` of different sizes, whose arcs lie one after another from ``offset`` on."""
+    """Solve sentences ``start..stop-1`` of different sizes, whose arcs lie one after another from ``offset`` on.
+
+    ``entropy`` gets what each ``q`` secures without the scores: their difference would be lost in rounding.
+    """
     for i in range(start, stop):
         n, part = sizes[i], slice(offset[i], offset[i + 1])
         shape = (n, n + 1, 1)
         scores, own_p, own_q = theta[part].reshape(shape), p[part].reshape(shape), q[part].reshape(shape)
         value[i], gap[i] = solve_tree(scores, np.ones(n), mu, n, single_root, tol, own_p, own_q, s)
+        entropy[i] = tree_entropy(own_q[:, :, 0], n, single_root, s)

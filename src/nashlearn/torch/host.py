@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
 import numpy as np
@@ -12,6 +11,7 @@ from numba import njit
 from nashlearn import games
 from nashlearn.games import kernels
 from nashlearn.games.simplex import SimplexGame
+from nashlearn.games.threads import in_threads
 
 __all__ = ["GAMES", "solve"]
 
@@ -68,12 +68,7 @@ def solve(
             _equilibria(game.params, x_part, value_part, q_part, room)
 
     threads = max(1, min(torch.get_num_threads(), n * k // _WORTH_A_THREAD))
-    if threads == 1:
-        part(0, n)
-    else:
-        bounds = [n * i // threads for i in range(threads + 1)]
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(part, bounds[:-1], bounds[1:]))
+    in_threads(part, n, threads)
     if spoilt:
         value[lost] = torch.nan
         q[lost] = torch.nan

@@ -59,7 +59,7 @@ def by_matcher(matcher: Any) -> Rule:
 
 
 def adopt_ids(boxes: Boxes, truth: Boxes) -> Boxes:
-    """The boxes with the ids of annotated ones that they overlap by half or more, one to one; -1 for the others."""
+    """The boxes with the ids of annotated ones that they overlap by more than half, one to one; -1 for the others."""
     ids = np.full(len(boxes), -1, dtype=np.int64)
     frames = range(1, int(boxes.frame.max(initial=0)) + 1)
     for here, there in zip(boxes.rows_by_frame(), truth.rows_by_frame(frames), strict=True):

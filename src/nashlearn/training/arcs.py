@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
-from nashlearn.games.matching import in_threads
+from nashlearn.games.threads import in_threads
 from nashlearn.games.tree_game import solve_each, tree_scratch
 from nashlearn.games.tree_map import best_trees, workspace
 from nashlearn.training.smooth import Evaluation
@@ -134,19 +134,20 @@ def best_heads(scores: Sequence[np.ndarray], single_root: bool) -> list[np.ndarr
 
 def equilibria(
     theta: np.ndarray, sizes: np.ndarray, smoothing: float, single_root: bool, n_jobs: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Value, ``p``, ``q`` and gap of all games; the result does not depend on the number of threads."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Value, ``p``, ``q``, gap and entropy of all games; the result does not depend on the number of threads."""
     offset = np.concatenate([[0], np.cumsum(sizes * (sizes + 1))])
-    value, gap, p, q = np.empty(sizes.size), np.empty(sizes.size), np.empty(theta.size), np.empty(theta.size)
+    value, gap, entropy = np.empty((3, sizes.size))
+    p, q = np.empty((2, theta.size))
     scores = theta + 0.5 * smoothing
     longest = int(sizes.max())
 
     def work(start: int, stop: int) -> None:
-        arrays = value, p, q, gap, tree_scratch(longest)
+        arrays = value, p, q, gap, entropy, tree_scratch(longest)
         solve_each(scores, sizes, offset, smoothing, single_root, _ACCURACY, start, stop, *arrays)
 
     in_threads(work, sizes.size, n_jobs)
-    return value, p, q, gap
+    return value, p, q, gap, entropy
 
 
 class TreeProblem:
@@ -174,13 +175,12 @@ class TreeProblem:
     def evaluate(self, w: np.ndarray, smoothing: float) -> Evaluation:
         """Loss, gradient and plane at ``w``. Cost: the features twice, and a game for each sentence."""
         theta = self.design.scores(w)
-        value, _, q, gap = equilibria(theta, self.design.sizes, smoothing, self._single_root, self._n_jobs)
+        value, _, q, gap, entropy = equilibria(theta, self.design.sizes, smoothing, self._single_root, self._n_jobs)
         weighted = self._share * q
         penalty = 0.5 * smoothing * float(weighted @ q - weighted.sum())
-        secured = float(self._omega @ value)
         return Evaluation(
-            loss=secured + float(self._omega @ gap) - float(self._truth @ theta),
+            loss=float(self._omega @ (value + gap)) - float(self._truth @ theta),
             gradient=self.design.moments(weighted - self._truth),
-            entropy=secured - float(weighted @ theta) + penalty,
+            entropy=float(self._omega @ entropy),
             penalty=penalty,
         )

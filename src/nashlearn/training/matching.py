@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nashlearn.games import matching, partial_matching
-from nashlearn.games.matching import MatchingGame, in_threads
+from nashlearn.games.matching import MatchingGame
 from nashlearn.games.matching_kernels import solve_each
+from nashlearn.games.threads import in_threads
 from nashlearn.training.smooth import Evaluation
 
 __all__ = ["Example", "MatchingDesign", "MatchingProblem"]

@@ -17,9 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from nashlearn.games.matching import in_threads
-from nashlearn.games.tree_game import solve_tree, tree_scratch
-from nashlearn.games.tree_map import best_tree
+from nashlearn.games.threads import in_threads
+from nashlearn.games.tree_game import solve_tree, tree_entropy, tree_scratch
 from nashlearn.training.hashed_arcs import WIDTH, Attributes, arc_indices, scale_of, score_sentence
 
 __all__ = ["BlockResult", "play_games", "train_blocks"]
@@ -50,12 +49,7 @@ def _reply_entropy(q, n, single_root, s):
             total += q[d, h]
         for h in range(n + 1):
             q[d, h] /= total
-            s.other[d, h] = q[d, h]
-    best_tree(s.other, n, single_root, s.heads, s.work)
-    secured = float(n)
-    for d in range(n):
-        secured -= q[d, s.heads[d]]
-    return secured
+    return tree_entropy(q, n, single_root, s)
 
 
 @njit(cache=True, nogil=True)
