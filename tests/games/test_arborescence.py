@@ -405,3 +405,9 @@ def test_bad_arguments():
     mixed[1, 0, 0] = np.nan
     eq = game.solve(mixed)
     assert np.isfinite(eq.value[0]) and np.isnan(eq.value[1]) and np.isnan(eq.q[1]).all()
+
+
+@pytest.mark.parametrize("smoothing", ["a", -1.0, np.inf, np.nan, None])
+def test_smoothing_that_is_none_is_refused(smoothing):
+    with pytest.raises(ValueError, match="smoothing must be a finite number"):
+        games.arborescence(2).solve(np.zeros((1, 2, 3)), smoothing=smoothing)

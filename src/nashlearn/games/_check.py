@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["cost_matrix", "element_count", "label_count", "label_values", "label_weights", "pair_weights"]
+__all__ = [
+    "cost_matrix",
+    "element_count",
+    "label_count",
+    "label_values",
+    "label_weights",
+    "not_negative",
+    "pair_weights",
+]
 
 
 def label_count(k: Any) -> int:
@@ -75,3 +83,10 @@ def pair_weights(weights: Any, n1: int, shape: tuple[int, int]) -> np.ndarray:
             return given
         costs[:n1] *= given[:, None]
     return costs
+
+
+def not_negative(name: str, value: Any) -> float:
+    """``value`` as a float, or an error that names the argument."""
+    if not (isinstance(value, numbers.Real) and 0 <= float(value) < np.inf):
+        raise ValueError(f"{name} must be a finite number, not negative; got {value!r}")
+    return float(value)

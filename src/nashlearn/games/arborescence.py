@@ -20,6 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from nashlearn.game import Equilibrium, Game, inner
+from nashlearn.games._check import not_negative
 from nashlearn.games.threads import in_threads
 from nashlearn.games.tree_cuts import flow_scratch
 from nashlearn.games.tree_game import solve_trees, tree_scratch
@@ -267,8 +268,7 @@ class ArborescenceGame(Game):
             ``value`` is what ``q`` secures, ``value + gap`` what ``p`` may lose at most.
         """
         scores = self.labels.checked(scores)
-        if not 0 <= smoothing < np.inf:
-            raise ValueError(f"smoothing must be a finite number, not negative; got {smoothing!r}")
+        smoothing = not_negative("smoothing", smoothing)
         b, n = scores.shape[:2]
         theta = scores.astype(np.float64).reshape(b, n, n + 1, -1)
         value, gap, q, p = np.empty(b), np.empty(b), np.empty(theta.shape), np.empty(theta.shape)

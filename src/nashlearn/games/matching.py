@@ -15,13 +15,12 @@ scores, which the polytope lets sum to anything, so that no node is doubled.
 
 from __future__ import annotations
 
-import numbers
 import warnings
-from typing import Any
 
 import numpy as np
 
 from nashlearn.game import Equilibrium, Game, inner
+from nashlearn.games._check import not_negative
 from nashlearn.games.matching_kernels import argmax_each, project_each, solve_each
 from nashlearn.games.threads import in_threads
 
@@ -187,7 +186,7 @@ class MatchingGame(Game):
             ``value`` is what ``q`` secures, ``value + gap`` what ``p`` may lose at most.
         """
         scores = self.polytope.checked(scores)
-        smoothing, tol = _not_negative("smoothing", smoothing), _not_negative("tol", tol)
+        smoothing, tol = not_negative("smoothing", smoothing), not_negative("tol", tol)
         b, dtype = scores.shape[0], scores.dtype
         value, entropy, gap, q, p = *np.empty((3, b)), *np.empty((2, scores.size))
         flat, weights = scores.astype(np.float64).ravel(), np.tile(self.weights.ravel(), b)
@@ -231,9 +230,3 @@ class MatchingGame(Game):
         scores = self.polytope.checked(scores)
         hits = np.where(np.isneginf(scores), -np.inf, self.weights * q)
         return _inner(scores + self.weights, q) - _inner(hits, self.vertex(self.argmax(hits)))
-
-
-def _not_negative(name: str, value: Any) -> float:
-    if not (isinstance(value, numbers.Real) and 0 <= float(value) < np.inf):
-        raise ValueError(f"{name} must be a finite number, not negative; got {value!r}")
-    return float(value)
