@@ -16,7 +16,7 @@ from reproduce.tables import TABLES, Table
 __all__ = ["evaluate", "fold_losses", "tune"]
 
 TUNING_TOL, FINAL_TOL = 1e-2, 1e-3
-TUNING_ROUNDS = 20  # of our kernel fits: at a large C the loss is next to nothing, and a part of it hard to certify
+TUNING_ROUNDS = 8  # of our kernel fits: at a large C the loss is next to nothing, and a part of it hard to certify
 
 
 def _path(

@@ -13,14 +13,15 @@ the products with ``A`` that conjugate gradients need.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg as sl
 from numba import njit
 
-from nashlearn.games.kernels import solve_rows, tangent
+from nashlearn.games.kernels import tangent
 from nashlearn.training.problem import risk_rows, smooth_rows
+from nashlearn.training.ray import Ray
 
 __all__ = ["WorkingSet", "newton_on_set"]
 
@@ -30,6 +31,7 @@ _SMOOTHER = 4.0
 _FACTOR_LIMIT = 1500  # directions up to which factors are faster than conjugate gradients
 _CG_STEPS = 200
 _INEXACT = 0.1
+_RAY = 2  # lengths of the weights that are tried at each step
 
 
 @dataclass
@@ -54,14 +56,10 @@ class WorkingSet:
         """Scores ``A c`` that coefficients on this set add."""
         return self.span.scores(self.K @ self.span.reduce(C), C)
 
-    def primal(self, C: np.ndarray, AC: np.ndarray) -> float:
-        """``P(c)``."""
-        scores = self.outside + AC
-        value, gap = np.empty(scores.shape[0]), np.empty(scores.shape[0])
-        q, p = np.empty_like(scores), np.empty((scores.shape[0], self.game.n_options))
-        solve_rows(self.game.params, scores, value, q, p, gap)
-        losses = value - np.einsum("ij,ij->i", scores, self.truth)
-        return float(self.omega @ losses + 0.5 * self.alpha * np.vdot(C, AC))
+    def ray(self, C: np.ndarray, AC: np.ndarray) -> Ray:
+        """``P(s c)`` as a function of ``s``."""
+        half = 0.5 * self.alpha * float(np.vdot(C, AC))
+        return Ray(self.game, AC, self.truth, self.omega, half, self.outside)
 
     def dual(self, Q: np.ndarray, C: np.ndarray, AC: np.ndarray) -> float:
         """``D(q)``, where ``C`` is ``c(q)``."""
@@ -105,13 +103,22 @@ def _directions(loss, mu, omega, Q, tight, U, owner):
     return m
 
 
-def newton_on_set(part: WorkingSet, Q: np.ndarray, enough: float, mu: float) -> tuple[np.ndarray, float]:
-    """Label distributions of the set with a gap of their own of ``enough``, or the best found; and the last ``mu``."""
+class Found(NamedTuple):
+    """Label distributions ``Q`` of a set, coefficients ``C`` with a primal to match, and the last smoothing."""
+
+    Q: np.ndarray
+    C: np.ndarray
+    mu: float
+
+
+def newton_on_set(part: WorkingSet, Q: np.ndarray, enough: float, mu: float) -> Found:
+    """Raise the dual from ``Q`` to a gap of the set's own of ``enough``, or as far as the steps reach."""
     alpha, omega, truth = part.alpha, part.omega, part.truth
     centre, q, tight = Q.copy(), Q.copy(), np.empty((Q.shape[0], part.game.n_options), np.bool_)
     C = omega[:, None] * (truth - Q) / alpha
     AC = part.spread(C)
     best, best_Q = part.dual(Q, C, AC), Q
+    upper, best_C, s = np.inf, C, 1.0
     smooth, short = part.smoothed(C, AC, mu, centre, q, tight), 0
     for _ in range(_STEPS):
         r = alpha * C + omega[:, None] * (q - truth)
@@ -119,7 +126,10 @@ def newton_on_set(part: WorkingSet, Q: np.ndarray, enough: float, mu: float) -> 
         dual = part.dual(q, C - r / alpha, AC - Ar / alpha)
         if dual > best:
             best, best_Q = dual, q.copy()
-        if part.primal(C, AC) - best <= enough:
+        value, s = part.ray(C, AC).best(s, _RAY)
+        if value < upper:
+            upper, best_C = value, s * C
+        if upper - best <= enough:
             break
         residual = float(np.vdot(r, Ar)) / (2.0 * alpha)
         moved = 0.5 * mu * float(omega @ np.einsum("ij,ij->i", q - centre, q - centre))
@@ -142,7 +152,7 @@ def newton_on_set(part: WorkingSet, Q: np.ndarray, enough: float, mu: float) -> 
             mu, short = _SMOOTHER * mu, 0
             centre[:] = best_Q
             smooth = part.smoothed(C, AC, mu, centre, q, tight)
-    return best_Q, mu
+    return Found(best_Q, best_C, mu)
 
 
 @njit(cache=True, nogil=True)
