@@ -1,0 +1,185 @@
+// What is proven: the certificate of training, and the worst case.
+(() => {
+  const { h, figure, count, plural, percent, note, facts, segments, dataTable, folded, charts } = Nash;
+  // The range in which the two curves are worth looking at: early, wild values are cut off.
+  function focus(history) {
+    const first = Math.min(history.length - 1, Math.floor(history.length / 8));
+    const later = history
+      .slice(first)
+      .flatMap((r) => [r[2], r[3]])
+      .filter((v) => v !== null);
+    const last = history.at(-1)[3];
+    const low = Math.min(last === null ? 0 : last, Math.max(0, Math.min(...later))),
+      high = Math.max(...later);
+    const pad = 0.08 * (high - low || Math.abs(high) || 1);
+    return [low - pad, high + pad];
+  }
+
+  function certificate(section) {
+    const smooth = section.smoothing ? " of the smoothed objective" : "";
+    const words =
+      `Weights ${section.gap <= section.tol ? "are" : "are not yet"} as good as asked: their objective${smooth}, ` +
+      `${figure(section.objective, false, 5)}, is at most ${figure(section.gap, true)} above the best that any ` +
+      `weights reach (asked: ${figure(section.tol, true)}).`;
+    if (section.history.length < 2)
+      return [
+        note(words),
+        h(
+          "p",
+          { class: "muted" },
+          `It was reached in ${plural(section.n_iter, "iterations")}; the way there was not recorded.`,
+        ),
+      ];
+    // Where compiling took most of the time, iterations say more.
+    const quarter = section.history[Math.floor(section.history.length / 4)];
+    const late = quarter[1] > 0.6 * section.history.at(-1)[1];
+    let view = "both",
+      over = late ? "0" : "1";
+    const series = (i, name, kind, dash) => ({
+      name,
+      kind,
+      dash,
+      points: section.history.map((r) => [r[Number(over)], r[i]]),
+    });
+    const chart = charts.lines("Objective and bound during training", 320, () => ({
+      series:
+        view === "both"
+          ? [series(2, "objective of the weights", "model"), series(3, "bound on the best objective", "rival", "7 4")]
+          : [series(4, "relative gap", "model")],
+      x: { label: over === "1" ? "seconds" : "iterations" },
+      y:
+        view === "both"
+          ? { label: "objective", domain: focus(section.history) }
+          : { label: "relative gap", log: true, format: (v) => figure(v, true) },
+      rules: view === "gap" && section.tol > 0 ? [{ y: section.tol, name: "asked", kind: "peer" }] : [],
+    }));
+    const legend = h(
+      "div",
+      {},
+      charts.legend([
+        { name: "objective of the weights", kind: "model" },
+        { name: "bound on the best objective", kind: "rival", dash: "7 4" },
+      ]),
+    );
+    return [
+      note(`${words} The bound rises, the objective falls; what lies between them is the proof.`),
+      h(
+        "div",
+        { class: "controls row" },
+        segments(
+          "Curves",
+          [
+            ["both", "Objective and bound"],
+            ["gap", "Gap"],
+          ],
+          view,
+          (v) => {
+            view = v;
+            legend.hidden = v !== "both";
+            chart.redraw();
+          },
+        ),
+        segments(
+          "Over",
+          [
+            ["1", "Seconds"],
+            ["0", "Iterations"],
+          ],
+          over,
+          (v) => {
+            over = v;
+            chart.redraw();
+          },
+        ),
+      ),
+      legend,
+      chart,
+      folded(
+        "As a table",
+        dataTable(
+          ["iterations", "seconds", "objective", "bound", "gap"],
+          section.history.map((r) => [
+            count(r[0]),
+            figure(r[1]),
+            figure(r[2], false, 6),
+            figure(r[3], false, 6),
+            figure(r[4], true),
+          ]),
+        ),
+      ),
+    ];
+  }
+
+  function risk(section) {
+    const bound = (radius) => section.base + section.slope * radius;
+    let radius = section.marks.length ? section.marks[Math.min(3, section.marks.length - 1)][1] : 0;
+    const reached = Math.max(bound(section.reach), section.measured || 0);
+    const top = section.largest === null ? 1.06 * reached : Math.min(1.06 * reached, 1.3 * section.largest);
+    const chart = charts.lines("Worst-case risk against radius", 320, () => {
+      const rules = section.marks.map(([c, r]) => ({ x: r, name: [0.5, 0.95, 0.99].includes(c) ? percent(c) : "" }));
+      if (section.measured !== null) rules.push({ y: section.measured, name: "measured here", kind: "rival" });
+      if (section.largest !== null && bound(section.reach) > 0.8 * section.largest)
+        rules.push({ y: section.largest, name: "the most an answer can cost", kind: "peer" });
+      return {
+        series: [
+          {
+            name: "bound",
+            kind: "model",
+            points: [0, 0.25, 0.5, 0.75, 1].map((t) => [t * section.reach, bound(t * section.reach)]),
+          },
+        ],
+        x: { label: "radius: how far the moments may move" },
+        y: { label: section.unit, domain: [0, top] },
+        rules,
+        marks: [{ x: radius, y: Math.min(bound(radius), top), kind: "model" }],
+      };
+    });
+    const out = h("dl", { class: "readout" });
+    function say() {
+      const known = section.marks.filter(([, r]) => r <= radius + 1e-12).map(([c]) => c);
+      const rows = [
+        ["radius", figure(radius)],
+        ["at most, in the worst case", figure(bound(radius))],
+      ];
+      if (section.marks.length)
+        rows.push([
+          "holds with confidence",
+          known.length
+            ? `${percent(Math.max(...known))}${radius > section.marks.at(-1)[1] ? " or more" : ""}`
+            : "below 50\u202f%",
+        ]);
+      if (section.measured !== null) rows.push(["randomised answers, measured", figure(section.measured)]);
+      if (section.largest !== null) rows.push(["the most an answer can cost", figure(section.largest)]);
+      out.replaceChildren(...facts(rows));
+    }
+    const input = h("input", {
+      type: "range",
+      min: 0,
+      max: 1000,
+      value: Math.round((1000 * radius) / section.reach),
+      "aria-label": "Radius",
+      oninput: () => {
+        radius = (section.reach * Number(input.value)) / 1000;
+        say();
+        chart.redraw();
+      },
+    });
+    say();
+    const marked = section.marks.length
+      ? " Upright lines mark the radius that chance alone stays within, with the confidence written on it."
+      : "";
+    return [
+      note(
+        "The most that randomised answers can cost in the mean, whatever new labels do at the training inputs, so " +
+          `long as their moments stay within the radius.${marked}`,
+      ),
+      h(
+        "div",
+        { class: "split" },
+        chart,
+        h("div", { class: "panel" }, h("label", { class: "slider" }, h("span", {}, "Radius"), input), out),
+      ),
+    ];
+  }
+  Object.assign(Nash.sections, { certificate, risk });
+})();

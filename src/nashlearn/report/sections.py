@@ -1,0 +1,224 @@
+"""Sections that reports of every task share: comparison, confusion, certificate, worst case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Measure", "certificate", "comparison", "confusion", "risk", "strings", "thinned"]
+
+_REPLICATES = 2000
+_BLOCK = 1 << 21  # numbers in a block of replicates
+_POINTS = 400  # of a curve: more than a screen shows
+_CONFIDENCES = (0.5, 0.8, 0.9, 0.95, 0.99)
+_EXAMPLES = 4  # of a cell that costs something
+_SHOWN = 24  # classes of a matrix that still reads as one
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A ratio of sums over examples, for each model: mean cost, error rate, F1.
+
+    Attributes
+    ----------
+    name : str
+    top, bottom : ndarrays (n, models)
+        The measure of a model is ``sum(top) / sum(bottom)``.
+    lower_is_better, percent : bool
+    """
+
+    name: str
+    top: np.ndarray
+    bottom: np.ndarray
+    lower_is_better: bool = True
+    percent: bool = False
+
+    def of(self, weights: np.ndarray) -> np.ndarray:
+        """The measure of every model, for each row of ``weights`` of the examples."""
+        return _ratio(weights @ self.top, weights @ self.bottom)
+
+
+def _ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
+    return np.divide(top, bottom, out=np.full(np.shape(top), np.nan), where=bottom != 0)
+
+
+def _replicates(measure: Measure, rng: np.random.Generator) -> np.ndarray:
+    """The measure (replicates, models) on examples drawn with replacement.
+
+    Examples that are alike in all columns are counted, not drawn one by one: a replicate's counts are multinomial.
+    """
+    m = measure.top.shape[1]
+    kinds, counts = np.unique(np.hstack([measure.top, measure.bottom]), axis=0, return_counts=True)
+    n = int(counts.sum())
+    found = np.empty((_REPLICATES, m))
+    step = max(1, _BLOCK // counts.size)
+    for start in range(0, _REPLICATES, step):
+        size = min(step, _REPLICATES - start)
+        sums = rng.multinomial(n, counts / n, size=size).astype(np.float64) @ kinds
+        found[start : start + size] = _ratio(sums[:, :m], sums[:, m:])
+    return found
+
+
+def _interval(values: np.ndarray, confidence: float) -> list[float]:
+    tail = 50.0 * (1.0 - confidence)
+    known = values[np.isfinite(values)]
+    return [float("nan")] * 2 if known.size == 0 else np.percentile(known, [tail, 100.0 - tail]).tolist()
+
+
+def comparison(
+    names: Sequence[str], measures: Sequence[Measure], unit: str, confidence: float, random_state: int
+) -> dict[str, Any]:
+    """Measures of the model, which comes first, and of its baselines, with bootstrap intervals."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1; got {confidence!r}.")
+    tables = []
+    for measure in measures:
+        values = measure.of(np.ones((1, len(measure.top))))[0]
+        drawn = _replicates(measure, np.random.default_rng(random_state))
+        rows = []
+        for j, name in enumerate(names):
+            low, high = _interval(drawn[:, j], confidence)
+            row = {"name": name, "value": values[j], "low": low, "high": high}
+            if j:  # this model minus the baseline, on the same draws
+                apart = _interval(drawn[:, 0] - drawn[:, j], confidence)
+                row["difference"] = {"value": values[0] - values[j], "low": apart[0], "high": apart[1]}
+            rows.append(row)
+        tables.append(
+            {"name": measure.name, "lower": measure.lower_is_better, "percent": measure.percent, "rows": rows}
+        )
+    return {
+        "type": "comparison",
+        "title": "Against the baselines" if len(names) > 1 else "How it does",
+        "unit": unit,
+        "n": len(measures[0].top),
+        "confidence": confidence,
+        "replicates": _REPLICATES,
+        "measures": tables,
+    }
+
+
+def confusion(
+    options: np.ndarray,
+    labels: np.ndarray,
+    answers: Sequence[str],
+    names: Sequence[str],
+    costs: np.ndarray,
+    unit: str,
+    examples: Any,
+    aligned: bool = True,
+) -> dict[str, Any]:
+    """Counts of answers against labels with what each pair costs.
+
+    Parameters
+    ----------
+    options, labels : ndarrays (n,)
+        Positions of answers and of true labels.
+    answers, names : sequences of str
+        Their names.
+    costs : ndarray (answers, names)
+    unit : str
+        What is counted.
+    examples : callable
+        Maps positions of examples to what is shown of them.
+    aligned : bool
+        Whether the first answers are the labels, in their order.
+    """
+    m, k = costs.shape
+    counts = np.bincount(options * k + labels, minlength=m * k).reshape(m, k)
+    paid = counts * costs
+    shared = min(m, k) if aligned else 0
+    per_class = [
+        {
+            "name": names[j],
+            "count": counts[:, j].sum(),
+            "right": counts[j, j] if j < shared else None,
+            "given": counts[j].sum() if j < shared else None,
+            "cost": paid[:, j].sum(),
+        }
+        for j in range(k)
+    ]
+    rows, columns = np.arange(m), np.arange(k)
+    if max(m, k) > _SHOWN:  # the classes that cost or occur most, in their own order
+        worth = paid.sum(axis=0) + 1e-9 * counts.sum(axis=0)
+        worth[:shared] += paid.sum(axis=1)[:shared]
+        columns = np.sort(np.argsort(-worth, kind="stable")[:_SHOWN])
+        rows = np.concatenate([columns[columns < shared], np.arange(shared, m)])
+    shown = {}
+    order = np.argsort(options * k + labels, kind="stable")
+    bounds = np.concatenate([[0], np.cumsum(counts.ravel())])
+    for a, i in enumerate(rows):
+        for b, j in enumerate(columns):
+            cell = order[bounds[i * k + j] : bounds[i * k + j + 1]]
+            if cell.size:
+                shown[f"{a},{b}"] = examples(cell[: _EXAMPLES if costs[i, j] > 0 else _EXAMPLES // 2])
+    return {
+        "type": "confusion",
+        "title": "Answers and what they cost",
+        "unit": unit,
+        "answers": [answers[i] for i in rows.tolist()],
+        "labels": [names[j] for j in columns.tolist()],
+        "counts": counts[np.ix_(rows, columns)],
+        "costs": costs[np.ix_(rows, columns)],
+        "total": {"count": counts.sum(), "cost": paid.sum(), "hidden": k - columns.size},
+        "classes": per_class,
+        "examples": shown,
+    }
+
+
+def certificate(estimator: Any) -> dict[str, Any]:
+    """Objective and bound over time, and where training ended."""
+    history = [
+        [one.n_iter, one.seconds, one.objective, one.bound, one.gap] for one in getattr(estimator, "history_", [])
+    ]
+    return {
+        "type": "certificate",
+        "title": "The certificate of training",
+        "history": thinned(history),
+        "objective": estimator.objective_,
+        "gap": estimator.dual_gap_,
+        "tol": estimator.tol,
+        "n_iter": estimator.n_iter_,
+        "smoothing": getattr(estimator, "smoothing", 0.0),
+    }
+
+
+def risk(estimator: Any, unit: str, measured: float | None, largest: float | None) -> dict[str, Any]:
+    """Worst-case risk against radius, a line by definition, with the radii of confidences where they are known.
+
+    Parameters
+    ----------
+    measured : float, optional
+        What the randomised answers cost on the evaluated data.
+    largest : float, optional
+        What an answer can cost at most: bounds above it say nothing.
+    """
+    base = float(estimator.worst_case_risk(0.0))
+    slope = float(estimator.worst_case_risk(1.0)) - base
+    radius_of = getattr(estimator, "moment_radius", None)
+    marks = [[c, float(radius_of(c))] for c in _CONFIDENCES] if radius_of else []
+    return {
+        "type": "risk",
+        "title": "Worst case",
+        "unit": unit,
+        "base": base,
+        "slope": slope,
+        "marks": marks,
+        "reach": 1.15 * marks[-1][1] if marks else (max(base, 0.1) / slope if slope > 0 else 1.0),
+        "measured": measured,
+        "largest": largest,
+    }
+
+
+def thinned(points: list[Any], limit: int = _POINTS) -> list[Any]:
+    """At most ``limit`` of the points, first and last included."""
+    if len(points) <= limit:
+        return points
+    return [points[i] for i in np.unique(np.linspace(0, len(points) - 1, limit).astype(int))]
+
+
+def strings(names: Mapping[Any, str] | None, labels: Sequence[Any]) -> list[str]:
+    """Labels as text, by ``names`` where it has them."""
+    return [str((names or {}).get(label, label)) for label in labels]

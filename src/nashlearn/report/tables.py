@@ -1,0 +1,306 @@
+"""What the report of a classifier holds: one label for each row, with costs, grades or the right to abstain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nashlearn.report.baselines import possible_answers, split
+from nashlearn.report.page import plain
+from nashlearn.report.sections import Measure, certificate, comparison, confusion, risk, strings, thinned
+from nashlearn.report.summary import summarised
+
+__all__ = ["abstention_report_data", "classification_report_data", "ordinal_report_data"]
+
+_COLUMNS, _LETTERS = 6, 240  # of a row that is shown as an example, at most
+
+
+class _Table:
+    """Answers of a model and of its baselines to rows with labels, as positions in its costs."""
+
+    def __init__(self, model: Any, X: Any, y: Any, baselines: Any, label_names: Any, texts: Any):
+        self.model, self.X = model, X
+        _, self.estimator = split(model)
+        self.costs = np.asarray(self.estimator._game.costs)
+        self.classes = np.asarray(self.estimator.classes_).tolist()
+        self.possible = possible_answers(self.estimator)
+        self.aligned = self.possible[: len(self.classes)] == self.classes
+        self.labels = _positions(np.asarray(y).tolist(), self.classes, "y", "the classes of the model")
+        if self.labels.size == 0:
+            raise ValueError("X and y must hold at least one row.")
+        self.baselines = dict(baselines or {})
+        self.names = ["this model", *self.baselines]
+        columns = [self._answers("model", model)]
+        columns += [self._answers(name, peer) for name, peer in self.baselines.items()]
+        self.options = np.column_stack(columns)
+        self.label_names = strings(label_names, self.classes)
+        rest = self.possible[len(self.classes) :] if self.aligned else self.possible
+        self.answer_names = (self.label_names if self.aligned else []) + (
+            ["abstain"] if hasattr(self.estimator, "abstain_label") else strings(label_names, rest)
+        )
+        if texts is not None and len(texts) != self.labels.size:
+            raise ValueError(f"texts must hold one text for each of the {self.labels.size} rows; got {len(texts)}.")
+        self.texts = texts
+        self.p = self._strategies()
+
+    def _answers(self, name: str, answerer: Any) -> np.ndarray:
+        """Positions of answers: those that are given, or what ``answerer`` predicts."""
+        answer = answerer
+        if hasattr(answerer, "predict"):
+            _, last = split(answerer)
+            if hasattr(last, "predict_or_abstain"):
+                before, _ = split(answerer)
+                answer = last.predict_or_abstain(self.X if before is None else before.transform(self.X))
+            else:
+                answer = answerer.predict(self.X)
+        found = _positions(np.asarray(answer, dtype=object).tolist(), self.possible, name, "the answers of the model")
+        if found.size != self.labels.size:
+            raise ValueError(f"{name} gave {found.size} answers for {self.labels.size} rows.")
+        return found
+
+    def _strategies(self) -> np.ndarray:
+        """The equilibrium strategy (n, options) of the model for each row."""
+        p = np.asarray(self.model.predict_proba(self.X))
+        ranking = self.ranking(self.model)
+        if ranking is None:
+            return p
+        alone = ranking[1][:, None]
+        return np.hstack([p * (1.0 - alone), alone])
+
+    def ranking(self, answerer: Any) -> tuple[np.ndarray, np.ndarray] | None:
+        """Positions of the labels that it would give, and by what it abstains (largest first), or None."""
+        if hasattr(answerer, "ranking"):
+            labels, reluctance = answerer.ranking(self.X)
+        else:
+            before, last = split(answerer)
+            if not hasattr(last, "abstain_proba"):
+                return None
+            features = self.X if before is None else before.transform(self.X)
+            labels, reluctance = last.predict(features), last.abstain_proba(features)
+        return _positions(np.asarray(labels).tolist(), self.classes, "labels", "the classes of the model"), reluctance
+
+    def measure(self, name: str, costs: np.ndarray, percent: bool = False) -> Measure:
+        """The mean of ``costs[answer, label]`` for each model."""
+        paid = costs[self.options, self.labels[:, None]].astype(np.float64)
+        return Measure(name, paid, np.ones_like(paid), percent=percent)
+
+    def error(self, name: str = "Error rate") -> Measure:
+        """The share of rows that are not given their label; abstentions count as errors."""
+        m, k = self.costs.shape
+        return self.measure(name, (np.arange(m)[:, None] != np.arange(k)).astype(float), percent=True)
+
+    def examples(self, rows: np.ndarray) -> list[dict[str, Any]]:
+        """What is shown of rows: their text and the likely answers."""
+        shown = []
+        for i in rows:
+            order = np.argsort(-self.p[i], kind="stable")[:3]
+            likely = [[self.answer_names[j], round(float(self.p[i, j]), 3)] for j in order if self.p[i, j] > 5e-4]
+            shown.append({"row": int(i), "text": self._text(int(i)), "likely": likely})
+        return shown
+
+    def _text(self, i: int) -> str:
+        text = ""
+        if self.texts is not None:
+            text = str(self.texts[i])
+        elif hasattr(self.X, "iloc"):
+            row = self.X.iloc[i]
+            parts = [f"{name} = {_short(value)}" for name, value in zip(self.X.columns, row, strict=True)]
+            text = ", ".join(parts[:_COLUMNS]) + (", …" if len(parts) > _COLUMNS else "")
+        return text if len(text) <= _LETTERS else text[: _LETTERS - 1] + "…"
+
+    def sections(self, measures: Sequence[Measure], unit: str, confidence: float, random_state: int) -> list[Any]:
+        """Comparison, confusion, certificate and worst case, in the order of the page."""
+        expected = float(np.einsum("nm,mn->", self.p, self.costs[:, self.labels]) / self.labels.size)
+        return [
+            comparison(self.names, measures, "rows", confidence, random_state),
+            confusion(
+                self.options[:, 0],
+                self.labels,
+                self.answer_names,
+                self.label_names,
+                self.costs,
+                "rows",
+                self.examples,
+                self.aligned,
+            ),
+            certificate(self.estimator),
+            risk(self.estimator, unit, expected, float(self.costs.max())),
+        ]
+
+
+def _positions(answers: list[Any], possible: list[Any], name: str, where: str) -> np.ndarray:
+    position = {answer: i for i, answer in enumerate(possible)}
+    try:
+        return np.array([position[answer] for answer in answers], dtype=np.int64)
+    except KeyError as error:
+        raise ValueError(f"{name} holds {error.args[0]!r}, which is not among {where}: {possible}.") from None
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
+
+
+def classification_report_data(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    baselines: Mapping[str, Any] | None = None,
+    label_names: Mapping[Any, str] | None = None,
+    texts: Sequence[str] | None = None,
+    title: str = "Classification report",
+    facts: Mapping[str, Any] | None = None,
+    confidence: float = 0.95,
+    random_state: int = 0,
+) -> dict[str, Any]:
+    """The report of a :class:`nashlearn.NashClassifier` with any loss or cost matrix, as plain data.
+
+    Parameters
+    ----------
+    model : fitted estimator or pipeline
+    X, y : rows and their labels, as the model takes them
+        Not those that it was trained on. The columns of a data frame are shown in examples.
+    baselines : mapping of names to fitted estimators or to answers, optional
+        See :func:`table_baselines`. Where options are not labels (a cost matrix that is not square) they answer with
+        indices of options, as the model does.
+    label_names : mapping, optional
+        Texts for labels.
+    texts : sequence of str, optional
+        What is shown of each row as an example.
+    title, facts, confidence, random_state
+        As in :mod:`nashlearn.report`.
+    """
+    table = _Table(model, X, y, baselines, label_names, texts)
+    zero_one = np.array_equal(table.costs, 1.0 - np.eye(len(table.classes)))
+    measures = [table.error()] if zero_one else [table.measure("Mean cost", table.costs)]
+    if table.aligned and not zero_one:
+        measures.append(table.error())
+    unit = "error" if zero_one else "cost"
+    sections = table.sections(measures, f"{unit} per row", confidence, random_state)
+    return plain(summarised("classification", title, table.estimator, facts, sections))
+
+
+def ordinal_report_data(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    baselines: Mapping[str, Any] | None = None,
+    label_names: Mapping[Any, str] | None = None,
+    texts: Sequence[str] | None = None,
+    title: str = "Ordinal report",
+    facts: Mapping[str, Any] | None = None,
+    confidence: float = 0.95,
+    random_state: int = 0,
+) -> dict[str, Any]:
+    """The report of ordered labels, with a histogram of errors: of a :class:`nashlearn.NashOrdinalClassifier`, or of a
+    :class:`nashlearn.NashClassifier` whose loss is a distance between ranks. As :func:`classification_report_data`.
+    """
+    table = _Table(model, X, y, baselines, label_names, texts)
+    k = len(table.classes)
+    if not table.aligned or table.costs.shape != (k, k):
+        raise ValueError(f"An ordinal report needs a cost for each pair of grades; got costs {table.costs.shape}.")
+    ranks = np.arange(k)
+    distance = np.abs(ranks[:, None] - ranks)
+    absolute = np.array_equal(table.costs, distance)
+    measures = [] if absolute else [table.measure("Mean cost", table.costs)]
+    measures += [
+        table.measure("Mean absolute error", distance),
+        table.error(),
+        table.measure("Off by more than one", (distance > 1).astype(float), percent=True),
+    ]
+    unit = "grades off per row" if absolute else "cost per row"
+    sections = table.sections(measures, unit, confidence, random_state)
+    sections.insert(1, _errors(table))
+    return plain(summarised("ordinal", title, table.estimator, facts, sections))
+
+
+def _errors(table: _Table) -> dict[str, Any]:
+    """How many grades answers are too high or too low, for each model."""
+    off = table.options - table.labels[:, None]
+    low, high = min(int(off.min()), -1), max(int(off.max()), 1)
+    offsets = np.arange(low, high + 1)
+    first = off[:, 0]
+    return {
+        "type": "errors",
+        "title": "How far off",
+        "offsets": offsets,
+        "series": [
+            {"name": name, "counts": np.bincount(off[:, j] - low, minlength=offsets.size)}
+            for j, name in enumerate(table.names)
+        ],
+        "examples": {
+            int(d): table.examples(np.flatnonzero(first == d)[:6]) for d in offsets if d and (first == d).any()
+        },
+        "labels": table.label_names,
+    }
+
+
+def abstention_report_data(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    baselines: Mapping[str, Any] | None = None,
+    label_names: Mapping[Any, str] | None = None,
+    texts: Sequence[str] | None = None,
+    title: str = "Abstention report",
+    facts: Mapping[str, Any] | None = None,
+    confidence: float = 0.95,
+    random_state: int = 0,
+) -> dict[str, Any]:
+    """The report of a :class:`nashlearn.NashAbstainer`, with the curve of coverage and risk.
+
+    As :func:`classification_report_data`. The model is judged by ``predict_or_abstain``; a baseline by that where it
+    has it, else by ``predict``, whose answers may include the model's ``abstain_label``.
+    """
+    table = _Table(model, X, y, baselines, label_names, texts)
+    if not hasattr(table.estimator, "abstain_label"):
+        raise ValueError(f"An abstention report needs a model that may abstain; got {type(table.estimator).__name__}.")
+    k = len(table.classes)
+    answered = (table.options < k).astype(float)
+    wrong = (table.options < k) & (table.options != table.labels[:, None])
+    measures = [
+        table.measure("Mean cost", table.costs),
+        Measure("Error rate where it answers", wrong.astype(float), answered, percent=True),
+        Measure("Coverage", answered, np.ones_like(answered), lower_is_better=False, percent=True),
+    ]
+    sections = table.sections(measures, "cost per row", confidence, random_state)
+    sections.insert(1, _coverage(table))
+    return plain(summarised("abstention", title, table.estimator, facts, sections))
+
+
+def _coverage(table: _Table) -> dict[str, Any]:
+    """Coverage, error where it answers and mean cost, when rows are answered up to each threshold."""
+    rankings = {name: table.ranking(peer) for name, peer in {"this model": table.model, **table.baselines}.items()}
+    curves = [_curve(table, name, *ranking) for name, ranking in rankings.items() if ranking is not None]
+    k = len(table.classes)
+    own = table.options[:, 0]
+    given = own < k
+    return {
+        "type": "coverage",
+        "title": "Coverage and risk",
+        "price": table.costs[-1],
+        "curves": curves,
+        "chosen": {
+            "coverage": given.mean(),
+            "risk": (own[given] != table.labels[given]).mean() if given.any() else 0.0,
+            "cost": table.costs[own, table.labels].mean(),
+        },
+        "n": table.labels.size,
+    }
+
+
+def _curve(table: _Table, name: str, best: np.ndarray, reluctance: np.ndarray) -> dict[str, Any]:
+    n = reluctance.size
+    order = np.argsort(reluctance, kind="stable")
+    wrong = table.costs[best, table.labels][order]
+    price = table.costs[-1, table.labels][order]
+    ends = np.flatnonzero(np.append(np.diff(reluctance[order]) > 0, True)) + 1  # rows answered at each threshold
+    errors, saved = np.cumsum(wrong)[ends - 1], np.cumsum(price)[ends - 1]
+    points = np.column_stack(
+        [reluctance[order][ends - 1], ends / n, errors / ends, (errors + price.sum() - saved) / n]
+    ).tolist()
+    return {"name": name, "points": thinned([[float("-inf"), 0.0, 0.0, float(price.mean())], *points])}
