@@ -7,6 +7,17 @@ except ImportError as error:
 
 from nashlearn.torch import functional
 from nashlearn.torch.losses import NashLoss
+from nashlearn.torch.markov import MarkovLoss
+from nashlearn.torch.parser import BiaffineParser, Vocabulary, train_parser
 from nashlearn.torch.structured import ArborescenceLoss, MatchingLoss
 
-__all__ = ["ArborescenceLoss", "MatchingLoss", "NashLoss", "functional"]
+__all__ = [
+    "ArborescenceLoss",
+    "BiaffineParser",
+    "MarkovLoss",
+    "MatchingLoss",
+    "NashLoss",
+    "Vocabulary",
+    "functional",
+    "train_parser",
+]

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from nashlearn.torch import ops
+from nashlearn.torch.markov import markov_loss
 from nashlearn.torch.specification import Specification, specify
 
-__all__ = ["nash_loss", "predict", "predict_proba"]
+__all__ = ["markov_loss", "nash_loss", "predict", "predict_proba"]
 
 _REDUCTIONS = ("mean", "sum", "none")
 
@@ -70,7 +71,9 @@ def nash_loss(
             raise ValueError(f"sample_weight must have shape {places}; got {tuple(sample_weight.shape)}")
         each = sample_weight.detach().reshape(-1)
         share = each if share is None else share * each
-    params = spec.params if spec.params.device == scores.device else spec.params.to(scores.device)
+    params = spec.params
+    if params.device != scores.device and (params.numel() or torch.compiler.is_compiling()):
+        params = params.to(scores.device)
     wide = torch.is_autocast_enabled(scores.device.type)
     answer = ops.loss(
         rows, labels, share if share is None else share.contiguous(), params, spec.name, spec.price, ignore_index,
@@ -82,7 +85,7 @@ def nash_loss(
 def predict_proba(scores: Tensor, loss: Any = "zero_one", *, values: Any = None, abstain_cost: float = 0.5) -> Tensor:
     """The predictor's strategy ``p``: probabilities of the options, in the place of the classes. Sparse.
 
-    Solved on the host, whatever the device of ``scores``.
+    On CUDA the closed forms (zero-one, absolute, abstaining at up to 1/2) stay there; others are solved on the host.
     """
     spec = specify(loss, values=values, abstain_cost=abstain_cost)
     rows = _rows(scores, spec)

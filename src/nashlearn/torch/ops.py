@@ -17,9 +17,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nashlearn.torch import host
+from nashlearn.torch import host, replies
 
-__all__ = ["loss", "once", "strategy"]
+__all__ = ["current", "kernels", "loss", "on_device", "once", "strategy"]
 
 _LIBRARY = torch.library.Library("nashlearn", "DEF")
 _LIBRARY.define(
@@ -34,20 +34,22 @@ _LIBRARY.define("strategy(Tensor scores, Tensor params, str loss, float price) -
 
 
 @cache
-def _kernels(name: str) -> Any:
+def kernels(name: str) -> Any:
+    """The module of Triton kernels of this name."""
     import importlib
 
     return importlib.import_module(f"nashlearn.torch.triton_{name}")
 
 
 @cache
-def _on_device(device_type: str) -> bool:
+def on_device(device_type: str) -> bool:
+    """Whether Triton kernels run on devices of this type."""
     return device_type == "cuda" and find_spec("triton") is not None
 
 
 def _family(scores_device: torch.device, loss: str, price: float) -> str:
     """Which kernels solve ``loss`` on this device: "thresholds", "pairs", or "host"."""
-    if not _on_device(scores_device.type) or loss == "cost" or (loss == "abstain" and price > 0.5):
+    if not on_device(scores_device.type) or loss == "cost" or (loss == "abstain" and price > 0.5):
         return "host"
     return "thresholds" if loss == "zero_one" else "pairs"
 
@@ -65,7 +67,7 @@ def _outputs(scores: Tensor, loss: str, price: float, reduction: str, wide: bool
     family = _family(scores.device, loss, price)
     if family == "host":
         return out, denominator, scores.new_empty((n, k), dtype=acc), scores.new_empty((0,), dtype=acc)
-    shape, kind, numbers = _kernels(family).strategy_shape(n, k, scores.dtype)
+    shape, kind, numbers = kernels(family).strategy_shape(n, k, scores.dtype)
     return out, denominator, scores.new_empty(shape, dtype=kind), scores.new_empty(numbers, dtype=acc)
 
 
@@ -111,23 +113,23 @@ def _forward(
     out, denominator, support, rows = _outputs(scores, loss, price, reduction, wide)
     scores, target = scores.contiguous(), target.contiguous()
     reduce = reduction != "none"
-    with _current(scores.device):
-        kernels = _kernels(family)
+    with current(scores.device):
+        own = kernels(family)
         parts = out
         if reduce:
-            parts = rows.new_empty((2, kernels.programs(n, scores.shape[1], scores.element_size())))
+            parts = rows.new_empty((2, own.programs(n, scores.shape[1], scores.element_size())))
         given = params if params.numel() else None
         buffers = (scores, target, weight, given, parts, support, rows, ignore_index)
         if family == "thresholds":
-            kernels.forward(*buffers, reduce=reduce)
+            own.forward(*buffers, reduce=reduce)
         else:
-            kernels.forward(*buffers, loss=loss, price=price, reduce=reduce)
+            own.forward(*buffers, loss=loss, price=price, reduce=reduce)
         if reduce:
-            _kernels("rows").total(parts, out, denominator if reduction == "mean" else None)
+            kernels("rows").total(parts, out, denominator if reduction == "mean" else None)
     return out, denominator, support, rows
 
 
-def _current(device: torch.device) -> Any:
+def current(device: torch.device) -> Any:
     """Triton launches on the current device: make that the tensors' own, if it is not."""
     return nullcontext() if device.index == torch.cuda.current_device() else torch.cuda.device(device)
 
@@ -152,15 +154,19 @@ def _backward(
     scores = scores.contiguous()
     given = params if params.numel() else None
     target = target.contiguous()
-    with _current(out.device):
+    with current(out.device):
         if family == "thresholds":
-            _kernels(family).backward(grad, mean, scores, target, weight, given, support, rows, out, ignore_index)
+            kernels(family).backward(grad, mean, scores, target, weight, given, support, rows, out, ignore_index)
         else:
-            _kernels(family).backward(grad, mean, target, weight, support, rows, out, ignore_index)
+            kernels(family).backward(grad, mean, target, weight, support, rows, out, ignore_index)
     return out
 
 
 def _strategy(scores: Tensor, params: Tensor, loss: str, price: float) -> Tensor:
+    if loss in replies.CLOSED and _family(scores.device, loss, price) != "host" and len(scores):
+        x = scores.to(_wide(scores.dtype))
+        above = _forward(x, x.argmax(1), None, params.to(x.device), loss, price, -100, "none", True)[0]
+        return replies.CLOSED[loss](x, params, price, above).to(scores.dtype)
     _, _, p = host.solve(scores, params, loss, price, keep_p=True)
     assert p is not None
     return p.to(scores.device, scores.dtype)

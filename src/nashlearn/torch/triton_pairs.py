@@ -18,7 +18,17 @@ import triton
 import triton.language as tl
 
 from nashlearn.torch import triton_rows
-from nashlearn.torch.triton_rows import accumulator, larger, largest, outcome, row_scale, store_outcome, tile
+from nashlearn.torch.triton_rows import (
+    Launcher,
+    accumulator,
+    kernel,
+    larger,
+    largest,
+    outcome,
+    row_scale,
+    store_outcome,
+    tile,
+)
 
 __all__ = ["SOLVERS", "backward", "forward", "programs", "strategy_shape"]
 
@@ -124,7 +134,8 @@ def _tile_squared(x, j, scores, offset, top, values, PRICE: tl.constexpr, K: tl.
         return value, u, v, share
 
 
-@triton.jit
+@Launcher
+@kernel()
 def _tile_forward(
     scores, target, weight, values, out, pair, rows, n, ignore_index, SOLVE: tl.constexpr, PRICE: tl.constexpr,
     K: tl.constexpr, S: tl.constexpr, R: tl.constexpr, C: tl.constexpr, REDUCE: tl.constexpr, ACC: tl.constexpr,
@@ -245,7 +256,8 @@ def _row_squared(scores, values, PRICE: tl.constexpr, K: tl.constexpr, LANES: tl
     return value, u, v, share, largest(seen, 0)
 
 
-@triton.jit
+@Launcher
+@kernel()
 def _row_forward(
     scores, target, weight, values, out, pair, rows, n, ignore_index, SOLVE: tl.constexpr, PRICE: tl.constexpr,
     K: tl.constexpr, LANES: tl.constexpr, REDUCE: tl.constexpr, ACC: tl.constexpr,
@@ -264,9 +276,10 @@ def _row_forward(
     store_outcome(loss, part, out, pid + one, one == 0, REDUCE)
 
 
-@triton.jit
+@Launcher
+@kernel()
 def _tile_backward(
-    grad, grad_stride, denominator, target, weight, pair, rows, out, n, ignore_index,
+    grad, denominator, target, weight, pair, rows, out, grad_stride, n, ignore_index,
     K: tl.constexpr, S: tl.constexpr, R: tl.constexpr, C: tl.constexpr, ACC: tl.constexpr,
 ):  # fmt: skip
     pid = tl.program_id(0)
@@ -285,9 +298,10 @@ def _tile_backward(
     tl.store(out + r[None, :, None] * K + j, change.to(out.dtype.element_ty), mask=(j < K) & live[None, :, None])
 
 
-@triton.jit
+@Launcher
+@kernel()
 def _row_backward(
-    grad, grad_stride, denominator, target, weight, pair, rows, out, n, ignore_index,
+    grad, denominator, target, weight, pair, rows, out, grad_stride, n, ignore_index,
     K: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr,
 ):  # fmt: skip
     chunks: tl.constexpr = (K + CHUNK - 1) // CHUNK
@@ -324,17 +338,13 @@ def forward(scores, target, weight, values, out, pair, rows, ignore_index, *, lo
     n, k = scores.shape
     acc = accumulator(scores.dtype)
     in_tile, in_row = SOLVERS[loss]
+    tensors, integers = (scores, target, weight, values, out, pair, rows), (n, ignore_index)
     if k > triton_rows.WIDEST:
-        _row_forward[(n,)](
-            scores, target, weight, values, out, pair, rows, n, ignore_index, in_row, price,
-            k, _LANES, reduce, acc, num_warps=4,
-        )  # fmt: skip
+        _row_forward(n, tensors, integers, (in_row, price, k, _LANES, reduce, acc), num_warps=4)
         return
     shape = tile(k, scores.element_size())
-    _tile_forward[(-(-n // shape.R),)](
-        scores, target, weight, values, out, pair, rows, n, ignore_index, in_tile, price,
-        k, shape.S, shape.R, shape.C, reduce, acc, num_warps=shape.num_warps, **_LIMIT,
-    )  # fmt: skip
+    constants = (in_tile, price, k, shape.S, shape.R, shape.C, reduce, acc)
+    _tile_forward(-(-n // shape.R), tensors, integers, constants, num_warps=shape.num_warps, **_LIMIT)
 
 
 def backward(grad, denominator, target, weight, pair, rows, out, ignore_index):
@@ -342,13 +352,10 @@ def backward(grad, denominator, target, weight, pair, rows, out, ignore_index):
     n, k = out.shape
     acc = accumulator(out.dtype)
     stride = grad.stride(0) if grad.dim() else 0
+    tensors, integers = (grad, denominator, target, weight, pair, rows, out), (stride, n, ignore_index)
     if k > triton_rows.WIDEST:
-        _row_backward[(n * -(-k // _CHUNK),)](
-            grad, stride, denominator, target, weight, pair, rows, out, n, ignore_index, k, _CHUNK, acc, num_warps=4
-        )
+        _row_backward(n * -(-k // _CHUNK), tensors, integers, (k, _CHUNK, acc), num_warps=4)
         return
     shape = tile(k, out.element_size(), 2)
-    _tile_backward[(-(-n // shape.R),)](
-        grad, stride, denominator, target, weight, pair, rows, out, n, ignore_index,
-        k, shape.S, shape.R, shape.C, acc, num_warps=shape.num_warps,
-    )  # fmt: skip
+    constants = (k, shape.S, shape.R, shape.C, acc)
+    _tile_backward(-(-n // shape.R), tensors, integers, constants, num_warps=shape.num_warps)

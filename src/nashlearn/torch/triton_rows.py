@@ -8,8 +8,8 @@ spreads a row over many lanes: coalesced stores. Beyond, a program streams over 
 
 from __future__ import annotations
 
-from functools import cache
-from typing import NamedTuple
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 import torch
 import triton
@@ -17,13 +17,16 @@ import triton.language as tl
 
 __all__ = [
     "WIDEST",
+    "Launcher",
     "Tile",
     "accumulator",
+    "kernel",
     "larger",
     "largest",
     "outcome",
     "row_scale",
     "store_outcome",
+    "sums",
     "tile",
     "total",
 ]
@@ -39,6 +42,42 @@ class Tile(NamedTuple):
     R: int
     C: int
     num_warps: int
+
+
+# Integers that kernels take are not worth machine code of their own for each value.
+kernel = partial(triton.jit, do_not_specialize=["n", "ignore_index", "grad_stride"])
+
+
+class Launcher:
+    """A kernel, found again by what its machine code depends on: a third of the time that Triton's own look-up takes.
+
+    That is the types of tensors, all aligned to 16 bytes as PyTorch allocates them, the width of integers, and
+    constants. ``options`` must follow from those.
+    """
+
+    def __init__(self, kernel: Any):
+        self.kernel = kernel
+        self._compiled: dict[Any, Any] = {}
+
+    def __call__(self, programs: int, tensors: tuple, integers: tuple, constants: tuple, **options: Any) -> None:
+        """Launch ``kernel(*tensors, *integers, *constants)`` on the current stream."""
+        places, key = 0, [tensors[0].get_device(), constants]
+        for tensor in tensors:
+            if tensor is not None:
+                places |= tensor.data_ptr()
+                key.append(tensor.dtype)
+            else:
+                key.append(None)
+        for integer in integers:
+            places |= abs(integer) >> 31 != 0
+        if places & 15 or torch.version.hip:  # there sizes of tensors count too
+            self.kernel[(programs,)](*tensors, *integers, *constants, **options)
+            return
+        found = self._compiled.get(tuple(key))
+        if found is None:
+            self._compiled[tuple(key)] = self.kernel[(programs,)](*tensors, *integers, *constants, **options)
+        else:
+            found[(programs, 1, 1)](*tensors, *integers, *constants)
 
 
 def _power_of_two(n: int) -> int:
@@ -75,6 +114,17 @@ def larger(a, b):
 def largest(x, axis: tl.constexpr):
     """The largest entries along an axis, or NaN where there is one."""
     return tl.reduce(x, axis, larger)
+
+
+@triton.jit
+def _add(a, b, c, d):
+    return a + c, b + d
+
+
+@triton.jit
+def sums(a, b, axis: tl.constexpr):
+    """Two sums in one reduction."""
+    return tl.reduce((a, b), axis, _add)
 
 
 @triton.jit
@@ -116,7 +166,8 @@ def row_scale(grad, grad_stride, denominator, target, weight, row, live, ignore_
     return tl.where(y == ignore_index, 0.0, scale), y.to(tl.int32)
 
 
-@triton.jit
+@Launcher
+@kernel()
 def _total(parts, out, denominator, n, MEAN: tl.constexpr, BLOCK: tl.constexpr):
     lane = tl.arange(0, BLOCK)
     loss = tl.zeros((BLOCK,), parts.dtype.element_ty)
@@ -135,4 +186,5 @@ def total(parts: torch.Tensor, out: torch.Tensor, denominator: torch.Tensor | No
     """Sum the programs' ``parts`` (2, programs), always in the same order; a denominator asks for the mean."""
     n = parts.shape[1]
     block = min(16384, max(128, _power_of_two(n)))
-    _total[(1,)](parts, out, denominator, n, denominator is not None, block, num_warps=min(32, block // 128))
+    constants = (denominator is not None, block)
+    _total(1, (parts, out, denominator), (n,), constants, num_warps=min(32, block // 128))

@@ -19,7 +19,18 @@ import triton
 import triton.language as tl
 
 from nashlearn.torch import triton_rows
-from nashlearn.torch.triton_rows import accumulator, larger, largest, outcome, row_scale, store_outcome, tile
+from nashlearn.torch.triton_rows import (
+    Launcher,
+    accumulator,
+    kernel,
+    larger,
+    largest,
+    outcome,
+    row_scale,
+    store_outcome,
+    sums,
+    tile,
+)
 
 __all__ = ["backward", "forward", "programs", "strategy_shape"]
 
@@ -27,18 +38,8 @@ _LANES = 2048
 _CHUNK = 2048
 
 
-@triton.jit
-def _add(a, b, c, d):
-    return a + c, b + d
-
-
-@triton.jit
-def _sums(a, b, axis: tl.constexpr):
-    """Two sums in one reduction."""
-    return tl.reduce((a, b), axis, _add)
-
-
-@triton.jit
+@Launcher
+@kernel()
 def _tile_forward(
     scores, target, weight, costs, out, bits, level, n, ignore_index,
     K: tl.constexpr, S: tl.constexpr, R: tl.constexpr, C: tl.constexpr,
@@ -77,7 +78,7 @@ def _tile_forward(
         rising = True
         while rising:
             above = (best > t[:, None]).to(ACC)
-            count, excess = _sums(above, best * above, 1)
+            count, excess = sums(above, best * above, 1)
             next_t = (excess - 1.0) / count
             rises = (count < support) & (next_t > t)
             t = tl.where(rises, next_t, t)
@@ -89,11 +90,11 @@ def _tile_forward(
     while shrinking:
         above = (x > t[:, None, None]).to(ACC)
         if costs is None:
-            count, excess = _sums(tl.sum(above, 1), tl.sum(x * above, 1), 1)
+            count, excess = sums(tl.sum(above, 1), tl.sum(x * above, 1), 1)
             slope = count
         else:
             count = tl.sum(tl.sum(above, 1), 1)
-            slope, excess = _sums(tl.sum(inverse * above, 1), tl.sum(x * inverse * above, 1), 1)
+            slope, excess = sums(tl.sum(inverse * above, 1), tl.sum(x * inverse * above, 1), 1)
         shrinks = (count < support) & (count > 0)
         t = tl.where(shrinks, (excess - 1.0) / slope, t)
         mass = tl.where(count > 0, slope, mass)
@@ -109,9 +110,10 @@ def _tile_forward(
     store_outcome(loss, share, out, row, live, REDUCE)
 
 
-@triton.jit
+@Launcher
+@kernel()
 def _tile_backward(
-    grad, grad_stride, denominator, target, weight, costs, bits, level, out, n, ignore_index,
+    grad, denominator, target, weight, costs, bits, level, out, grad_stride, n, ignore_index,
     K: tl.constexpr, S: tl.constexpr, R: tl.constexpr, C: tl.constexpr, ACC: tl.constexpr,
 ):  # fmt: skip
     pid = tl.program_id(0)
@@ -192,7 +194,8 @@ def _pass(scores, top, t, costs, K: tl.constexpr, LANES: tl.constexpr, ACC: tl.c
     return tl.sum(excess, 0), tl.sum(slope, 0), tl.sum(count, 0)
 
 
-@triton.jit
+@Launcher
+@kernel()
 def _row_forward(
     scores, target, weight, costs, out, rows, n, ignore_index,
     K: tl.constexpr, LANES: tl.constexpr, REDUCE: tl.constexpr, PACKED: tl.constexpr, ACC: tl.constexpr,
@@ -226,7 +229,7 @@ def _row_forward(
         shrinking = True
         while shrinking:
             na, sa = _above(va, t)
-            count, excess = _sums(na, sa, 0)
+            count, excess = sums(na, sa, 0)
             shrinking = (count < support) & (count > 0)
             t = tl.where(shrinking, (excess - 1.0) / count, t)
             support = tl.where(shrinking, count, support)
@@ -237,7 +240,7 @@ def _row_forward(
             nb, sb = _above(vb, t)
             nc, sc = _above(vc, t)
             nd, sd = _above(vd, t)
-            count, excess = _sums(na + nb + nc + nd, sa + sb + sc + sd, 0)
+            count, excess = sums(na + nb + nc + nd, sa + sb + sc + sd, 0)
             shrinking = (count < support) & (count > 0)
             t = tl.where(shrinking, (excess - 1.0) / count, t)
             support = tl.where(shrinking, count, support)
@@ -265,9 +268,10 @@ def _row_forward(
     store_outcome(loss, share, out, pid + one, one == 0, REDUCE)
 
 
-@triton.jit
+@Launcher
+@kernel()
 def _row_backward(
-    grad, grad_stride, denominator, scores, target, weight, costs, rows, out, n, ignore_index,
+    grad, denominator, scores, target, weight, costs, rows, out, grad_stride, n, ignore_index,
     K: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr,
 ):  # fmt: skip
     chunks: tl.constexpr = (K + CHUNK - 1) // CHUNK
@@ -314,16 +318,14 @@ def forward(scores, target, weight, costs, out, support, rows, ignore_index, *, 
     n, k = scores.shape
     acc = accumulator(scores.dtype)
     if k > triton_rows.WIDEST:
-        _row_forward[(n,)](
-            scores, target, weight, costs, out, rows, n, ignore_index,
-            k, _LANES, reduce, _packed(), acc, num_warps=min(8, 2 * scores.element_size()),
-        )  # fmt: skip
+        tensors = (scores, target, weight, costs, out, rows)
+        constants = (k, _LANES, reduce, _packed(), acc)
+        _row_forward(n, tensors, (n, ignore_index), constants, num_warps=min(8, 2 * scores.element_size()))
         return
     shape = tile(k, scores.element_size())
-    _tile_forward[(-(-n // shape.R),)](
-        scores, target, weight, costs, out, support, rows, n, ignore_index,
-        k, shape.S, shape.R, shape.C, reduce, acc, num_warps=shape.num_warps,
-    )  # fmt: skip
+    tensors = (scores, target, weight, costs, out, support, rows)
+    constants = (k, shape.S, shape.R, shape.C, reduce, acc)
+    _tile_forward(-(-n // shape.R), tensors, (n, ignore_index), constants, num_warps=shape.num_warps)
 
 
 def backward(grad, denominator, scores, target, weight, costs, support, rows, out, ignore_index):
@@ -332,13 +334,10 @@ def backward(grad, denominator, scores, target, weight, costs, support, rows, ou
     acc = accumulator(out.dtype)
     stride = grad.stride(0) if grad.dim() else 0
     if k > triton_rows.WIDEST:
-        _row_backward[(n * -(-k // _CHUNK),)](
-            grad, stride, denominator, scores, target, weight, costs, rows, out, n, ignore_index,
-            k, _CHUNK, acc, num_warps=4,
-        )  # fmt: skip
+        tensors = (grad, denominator, scores, target, weight, costs, rows, out)
+        _row_backward(n * -(-k // _CHUNK), tensors, (stride, n, ignore_index), (k, _CHUNK, acc), num_warps=4)
         return
     shape = tile(k, out.element_size(), 2)
-    _tile_backward[(-(-n // shape.R),)](
-        grad, stride, denominator, target, weight, costs, support, rows, out, n, ignore_index,
-        k, shape.S, shape.R, shape.C, acc, num_warps=shape.num_warps,
-    )  # fmt: skip
+    tensors = (grad, denominator, target, weight, costs, support, rows, out)
+    constants = (k, shape.S, shape.R, shape.C, acc)
+    _tile_backward(-(-n // shape.R), tensors, (stride, n, ignore_index), constants, num_warps=shape.num_warps)
