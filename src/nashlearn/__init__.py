@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         NashTagger,
     )
     from nashlearn.game import Equilibrium, Game, Polytope
+    from nashlearn.persistence import load, save
 
     __version__: str
 
@@ -37,6 +38,8 @@ __all__ = [
     "__version__",
     "datasets",
     "games",
+    "load",
+    "save",
 ]
 
 _HOMES = {
@@ -50,6 +53,8 @@ _HOMES = {
     "NashParser": "nashlearn.estimators",
     "NashTagger": "nashlearn.estimators",
     "Polytope": "nashlearn.game",
+    "load": "nashlearn.persistence",
+    "save": "nashlearn.persistence",
 }
 
 

@@ -20,7 +20,7 @@ def test_columns(tmp_path):
     packed.write_bytes(gzip.compress(COLUMNS.encode()))
     assert datasets.read_columns(plain) == datasets.read_columns(packed) == sentences
     plain.write_text("a b\nc\n")
-    with pytest.raises(ValueError, match="line 2 has 1 columns"):
+    with pytest.raises(ValueError, match="line 2: 1 columns"):
         datasets.read_columns(plain)
 
 

@@ -8,6 +8,7 @@ from nashlearn.datasets.conllu import (
     treebank_names,
     write_conllu,
 )
+from nashlearn.datasets.files import Table, read_table
 from nashlearn.datasets.home import data_home
 from nashlearn.datasets.mnist import load_mnist
 from nashlearn.datasets.mot import Boxes, load_tracking, read_mot, tracking_names, write_mot
@@ -23,6 +24,7 @@ from nashlearn.datasets.tables import load_multiclass, load_ordinal, multiclass_
 __all__ = [
     "Boxes",
     "Sentence",
+    "Table",
     "data_home",
     "load_chunking",
     "load_mnist",
@@ -39,6 +41,7 @@ __all__ = [
     "read_columns",
     "read_conllu",
     "read_mot",
+    "read_table",
     "tracking_names",
     "treebank_names",
     "write_conllu",

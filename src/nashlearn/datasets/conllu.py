@@ -16,12 +16,13 @@ from pathlib import Path
 
 import numpy as np
 
-from nashlearn.datasets.home import find
+from nashlearn.datasets.home import find, text_lines
 
 __all__ = ["Sentence", "load_treebank", "parse_conllu", "read_conllu", "treebank_names", "write_conllu"]
 
 _COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
-_ID = re.compile(r"([1-9][0-9]*)(?:-([1-9][0-9]*))?|([0-9]+)\.([1-9][0-9]*)")
+_ID = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?|(0|[1-9][0-9]{0,8})\.([1-9][0-9]{0,8})")
+_HEAD = re.compile(r"0|[1-9][0-9]{0,8}")
 _TREEBANKS = {
     "tr_imst-r2.3": ("train", "dev", "test"),
     "en_ewt-r2.3": ("train", "dev", "test"),
@@ -112,7 +113,7 @@ def parse_conllu(lines: Iterable[str], name: str = "conllu") -> Iterator[Sentenc
     comments: list[str] = []
     rows: list[list[str]] = []
     numbers: list[int] = []
-    number = 0
+    number, words = 0, 0
     for number, line in enumerate(lines, 1):
         line = line.rstrip("\r\n")
         if not line.strip():
@@ -120,20 +121,21 @@ def parse_conllu(lines: Iterable[str], name: str = "conllu") -> Iterator[Sentenc
                 yield _sentence(rows, comments, numbers, name)
             elif comments:
                 raise ValueError(f"{name}, line {number}: comments without a sentence below them.")
-            comments, rows, numbers = [], [], []
+            comments, rows, numbers, words = [], [], [], 0
         elif line.startswith("#") and not rows:
             comments.append(line)
         else:
-            rows.append(_row(line, rows, f"{name}, line {number}"))
+            rows.append(_row(line, words, f"{name}, line {number}"))
             numbers.append(number)
+            words += rows[-1][0].isdigit()
     if rows:
         yield _sentence(rows, comments, numbers, name)
     elif comments:
         raise ValueError(f"{name}, line {number}: comments without a sentence below them.")
 
 
-def _row(line: str, above: list[list[str]], place: str) -> list[str]:
-    """The columns of a line, whose identifier must follow those above."""
+def _row(line: str, words: int, place: str) -> list[str]:
+    """The columns of a line, whose identifier must follow those of the words above."""
     row = line.split("\t")
     if len(row) != len(_COLUMNS):
         raise ValueError(f"{place}: {len(row)} columns separated by tabs; CoNLL-U has {len(_COLUMNS)}.")
@@ -143,7 +145,6 @@ def _row(line: str, above: list[list[str]], place: str) -> list[str]:
     parts = _ID.fullmatch(row[0])
     if parts is None:
         raise ValueError(f"{place}: {row[0]!r} is no identifier: a number, a range like 3-4 or an empty node like 8.1.")
-    words = sum(earlier[0].isdigit() for earlier in above)
     first, last, before, _ = parts.groups()
     if before is not None:
         wrong = int(before) != words
@@ -159,7 +160,7 @@ def _sentence(rows: list[list[str]], comments: list[str], numbers: list[int], na
     for row, number in zip(rows, numbers, strict=True):
         place = f"{name}, line {number}"
         if row[0].isdigit():
-            if row[6] != "_" and not (row[6].isdigit() and int(row[6]) <= words):
+            if row[6] != "_" and not (_HEAD.fullmatch(row[6]) and int(row[6]) <= words):
                 raise ValueError(f"{place}: the head {row[6]!r} is no number from 0 to {words}.")
             if row[6] == row[0]:
                 raise ValueError(f"{place}: word {row[0]} is its own head.")
@@ -172,12 +173,7 @@ def _sentence(rows: list[list[str]], comments: list[str], numbers: list[int], na
 
 def read_conllu(path: str | PathLike[str]) -> list[Sentence]:
     """All sentences of a file, gzipped where its name ends in ``.gz``."""
-    path = Path(path)
-    if path.suffix == ".gz":
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            return list(parse_conllu(file, str(path)))
-    with path.open(encoding="utf-8") as file:
-        return list(parse_conllu(file, str(path)))
+    return list(parse_conllu(text_lines(path), str(path)))
 
 
 def write_conllu(sentences: Iterable[Sentence], path: str | PathLike[str]) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import sys
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["VARIABLE", "data_home", "find"]
+__all__ = ["VARIABLE", "data_home", "find", "text_lines"]
 
 VARIABLE = "NASHLEARN_DATA"
 _CACHES = {"win32": ("LOCALAPPDATA", "AppData/Local"), "darwin": ("XDG_CACHE_HOME", "Library/Caches")}
@@ -45,3 +48,23 @@ def find(*parts: str) -> Path:
             f"{'/'.join(parts)}."
         )
     return path
+
+
+def text_lines(path: str | os.PathLike[str]) -> Iterator[str]:
+    """The lines of a text file in UTF-8, gzipped where its name ends in ``.gz``, one at a time.
+
+    Raises
+    ------
+    ValueError
+        With the path, and the number of the line: bytes that are not UTF-8, or a damaged archive.
+    """
+    path = Path(path)
+    number = 1
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}, line {number}: not a text file in UTF-8: {error}.") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{path}, line {number}: not a gzipped text file: {error}.") from None

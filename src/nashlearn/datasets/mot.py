@@ -7,7 +7,6 @@ a position in the world, may be absent. Detections have the id -1.
 from __future__ import annotations
 
 import gzip
-import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from nashlearn.datasets.home import find
+from nashlearn.datasets.home import find, text_lines
 
 __all__ = ["Boxes", "load_tracking", "read_mot", "tracking_names", "write_mot"]
 
 _VIDEOS = ("TUD-Campus", "TUD-Stadtmitte", "ETH-Sunnyday", "ETH-Bahnhof", "ETH-Pedcross2")
 _FIELDS = (7, 10)  # without and with a position in the world
+_LAST_FRAME = 10_000_000  # four days of video; frames are counted one by one, so a slip must not mean 1e15 of them
+_LAST_ID = 2**53  # beyond, numbers are not read exactly
 _FRAME_SIZE = (640.0, 480.0)
 _APPEARANCE = ("thumbs", "hist", "inside")
 
@@ -82,11 +83,7 @@ def read_mot(path: str | Path) -> Boxes:
         Where a line is not a box (with its number), or where an object has two boxes in one frame.
     """
     path = Path(path)
-    try:
-        text = (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()).decode("utf-8")
-    except (gzip.BadGzipFile, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not a {'gzipped ' * (path.suffix == '.gz')}text file: {error}.") from None
-    lines = [(number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
+    lines = [(number, line) for number, line in enumerate(text_lines(path), start=1) if line.strip()]
     if not lines:
         raise ValueError(f"{path}: at least one box is needed; the file is empty.")
     rows = np.array([_row(line, f"{path}, line {number}") for number, line in lines])
@@ -107,10 +104,10 @@ def _row(line: str, where: str) -> list[float]:
     if not np.isfinite(numbers).all():
         raise ValueError(f"{where}: numbers must be finite; got {line.strip()!r}.")
     frame, ident, _, _, width, height = numbers[:6]
-    if not (frame.is_integer() and frame >= 1):
-        raise ValueError(f"{where}: frames are integers from 1 on; got {fields[0]!r}.")
-    if not (ident.is_integer() and ident >= -1):
-        raise ValueError(f"{where}: ids are integers from 0 on, or -1 where unknown; got {fields[1]!r}.")
+    if not (frame.is_integer() and 1 <= frame <= _LAST_FRAME):
+        raise ValueError(f"{where}: frames are integers from 1 to {_LAST_FRAME}; got {fields[0]!r}.")
+    if not (ident.is_integer() and -1 <= ident <= _LAST_ID):
+        raise ValueError(f"{where}: ids are integers from 0 to {_LAST_ID}, or -1 where unknown; got {fields[1]!r}.")
     if not (width > 0 and height > 0):
         raise ValueError(f"{where}: width and height must be positive; got {fields[4]!r} and {fields[5]!r}.")
     return numbers[:7]

@@ -10,13 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from nashlearn.datasets.home import find
+from nashlearn.datasets.home import find, text_lines
 
 __all__ = ["load_chunking", "load_ocr_letters", "load_sudoku", "parse_columns", "read_columns"]
 
 
-def parse_columns(lines: Iterable[str]) -> list[list[list[str]]]:
-    """Sentences of tokens of columns: a token a line, columns between spaces, an empty line after each sentence."""
+def parse_columns(lines: Iterable[str], name: str = "columns") -> list[list[list[str]]]:
+    """Sentences of tokens of columns: a token a line, columns between spaces, an empty line after each sentence.
+
+    Raises
+    ------
+    ValueError
+        With ``name`` and the number of the line, where a line has more or fewer columns than the first.
+    """
     sentences: list[list[list[str]]] = []
     current: list[list[str]] = []
     width = None
@@ -29,19 +35,14 @@ def parse_columns(lines: Iterable[str]) -> list[list[list[str]]]:
             continue
         width = width or len(columns)
         if len(columns) != width:
-            raise ValueError(f"line {number} has {len(columns)} columns; the first has {width}.")
+            raise ValueError(f"{name}, line {number}: {len(columns)} columns; the first line has {width}.")
         current.append(columns)
     return [*sentences, current] if current else sentences
 
 
 def read_columns(path: str | Path) -> list[list[list[str]]]:
     """Sentences of a file, gzipped or not, see :func:`parse_columns`."""
-    path = Path(path)
-    try:
-        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
-            return parse_columns(lines)
-    except (ValueError, EOFError, gzip.BadGzipFile) as error:
-        raise ValueError(f"{path}: {error}") from None
+    return parse_columns(text_lines(path), str(path))
 
 
 def load_chunking(part: str = "train") -> Any:

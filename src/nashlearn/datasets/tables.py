@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nashlearn.datasets.home import data_home, find
+from nashlearn.datasets.home import data_home, find, text_lines
 
 __all__ = ["load_multiclass", "load_ordinal", "multiclass_names", "ordinal_names"]
 
@@ -133,14 +133,16 @@ def _own(name: str, room: str) -> str:
 
 def _read(path: Path) -> tuple[list[str], list[list[str]], Path]:
     """Header, columns and path of a CSV file whose rows all have the header's length."""
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = csv.reader(file)
+    rows = csv.reader(text_lines(path))
+    body: list[list[str]] = []
+    try:
         header = next(rows, [])
-        body = []
         for row in rows:
             if len(row) != len(header):
                 raise ValueError(f"{path}, line {rows.line_num}: {len(row)} fields; the header has {len(header)}.")
             body.append(row)
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {rows.line_num}: {error}.") from None
     if len(header) < 2 or not body:
         raise ValueError(f"{path}: a header of at least two columns and at least one row are needed.")
     return header, [list(column) for column in zip(*body, strict=True)], path
@@ -149,19 +151,20 @@ def _read(path: Path) -> tuple[list[str], list[list[str]], Path]:
 def _numbers(names: list[str], columns: list[list[str]], path: Path) -> np.ndarray:
     data = np.empty((len(columns[0]), len(columns)))
     for j, (name, column) in enumerate(zip(names, columns, strict=True)):
-        try:
-            data[:, j] = [float(entry) for entry in column]
-        except ValueError as error:
-            raise ValueError(f"{path}, column {name!r}: {error}.") from None
-    if not np.isfinite(data).all():
-        raise ValueError(f"{path}: features must be finite numbers.")
+        for i, entry in enumerate(column):
+            try:
+                data[i, j] = float(entry)
+            except ValueError as error:
+                raise ValueError(f"{path}, column {name!r}, row {i + 1}: {error}.") from None
+            if not np.isfinite(data[i, j]):
+                raise ValueError(f"{path}, column {name!r}, row {i + 1}: {entry!r} is no finite number.")
     return data
 
 
 def _labels(column: list[str]) -> np.ndarray:
     try:
-        return np.array([int(label) for label in column])
-    except ValueError:
+        return np.array([int(label) for label in column], dtype=np.int64)
+    except (ValueError, OverflowError):
         return np.array(column)
 
 

@@ -1,0 +1,143 @@
+"""The application: all commands together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from nashlearn.cli import options as o
+from nashlearn.cli import parse, tables, tag, track
+from nashlearn.cli.errors import EXIT_CODES, Commands
+from nashlearn.cli.outputs import check_writable, write_whole
+from nashlearn.cli.talk import Talk, figure, grid
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    cls=Commands,
+    name="nashlearn",
+    help="Classifiers and structured predictors, trained by the loss they are judged by, with certificates.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(tables.train)
+app.command()(tables.predict)
+app.command()(tables.evaluate)
+app.add_typer(tag.app, name="tag")
+app.add_typer(parse.app, name="parse")
+app.add_typer(track.app, name="track")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from nashlearn import __version__
+
+        print(f"nashlearn {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """Commands for tables; `tag`, `parse` and `track` for sequences, sentences and videos."""
+
+
+@app.command("explain-cost")
+def explain_cost(
+    costs: Annotated[Path, typer.Argument(help="CSV: a row for each answer, a column for each true label.")],
+    json: o.Json = False,
+) -> None:
+    """Show a matrix of costs, and what each mistake costs in words."""
+    from nashlearn.cli.costs import explained, read_costs
+
+    found = explained(read_costs(costs))
+
+    def show(out: Console) -> None:
+        rows = [[answer, *row] for answer, row in zip(found["answers"], found["costs"], strict=True)]
+        out.print(grid("Cost of answering (row) when the truth is (column)", ["", *found["labels"]], rows))
+        for mistake in found["mistakes"]:
+            out.print(f"  {mistake['words']}", markup=False)
+        blind = found["knowing_nothing"]
+        play = ", ".join(f"{answer!r} with probability {p:.3g}" for answer, p in blind["answer"].items())
+        out.print(f"Knowing nothing, answer {play}: that costs {blind['cost_at_worst']:.4g} at worst.", markup=False)
+
+    Talk(json).result(found, show)
+
+
+@app.command()
+def info(model: o.Model, json: o.Json = False) -> None:
+    """Tell what a saved model is: versions, data, certificate, training."""
+    from nashlearn import persistence
+
+    found = persistence.read_info(model)
+
+    def show(out: Console) -> None:
+        libraries = ", ".join(f"{name} {found[name]}" for name in ("scikit-learn", "numpy", "skops", "python"))
+        out.print(f"{model}: {found['model']}", markup=False)
+        out.print(f"written by nashlearn {found['nashlearn']} ({libraries}), format {found['format']}", markup=False)
+        schema = dict(found["schema"])
+        columns = schema.pop("columns", [])
+        for name, value in schema.items():
+            if value is not None:
+                out.print(f"  {name}: {figure(value)}", markup=False)
+        if columns:
+            out.print(grid("Columns", ["name", "kind", "categories"], [_column(one) for one in columns]))
+        for part, certificate in found["certificate"].items():
+            words = {name: value for name, value in certificate.items() if name != "history"}
+            out.print(f"  certificate of {part}: {figure(words)}; {len(certificate['history'])} rounds", markup=False)
+        for name, value in found["summary"].items():
+            out.print(f"  {name.replace('_', ' ')}: {figure(value)}", markup=False)
+
+    Talk(json).result(found, show)
+
+
+def _column(one: dict[str, Any]) -> list[Any]:
+    seen = one.get("categories", [])
+    shown = ", ".join(text or "(missing)" for text in seen[:6]) + (f", … ({len(seen)})" if len(seen) > 6 else "")
+    return [one["name"], one["kind"], shown]
+
+
+@app.command()
+def explore(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the page.")] = Path("explorer.html"),
+    json: o.Json = False,
+) -> None:
+    """Write the loss explorer, a page for the browser: losses of three classes, and both players' strategies."""
+    check_writable(out)
+    from nashlearn.report import write_explorer
+
+    write_explorer(out)
+    Talk(json).result({"explorer": str(out)})
+
+
+@app.command("export-onnx")
+def export_onnx(
+    model: o.Model,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the ONNX file.")],
+    json: o.Json = False,
+) -> None:
+    """Write a classifier of tables as ONNX: its labels and scores; the equilibrium strategy is left out."""
+    check_writable(out)
+    from nashlearn import persistence
+    from nashlearn.onnx import to_onnx
+
+    graph = to_onnx(persistence.load(model))
+    write_whole(out, lambda path: _to_bytes(path, graph))
+    inputs, outputs = ([one.name for one in part] for part in (graph.graph.input, graph.graph.output))
+    found: dict[str, Any] = {"onnx": str(out), "inputs": inputs, "outputs": outputs}
+    schema = persistence.read_info(model)["schema"]
+    if schema.get("ranks"):
+        found["grades"] = dict(enumerate(schema["classes"]))  # the graph answers with ranks
+    Talk(json).result(found)
+
+
+def _to_bytes(path: Path, graph: Any) -> None:
+    path.write_bytes(graph.SerializeToString())

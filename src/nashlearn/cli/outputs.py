@@ -1,0 +1,55 @@
+"""Files that the commands write: checked before the work, whole or absent after it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+__all__ = ["check_writable", "write_text", "write_whole"]
+
+
+def check_writable(*paths: Path | None) -> None:
+    """Refuse, before any work, paths that could not be written to in the end."""
+    for path in paths:
+        if path is None or str(path) == "-":
+            continue
+        folder = path.absolute().parent
+        if not folder.is_dir():
+            raise ValueError(f"{path} cannot be written: there is no folder {folder}. Create it, or choose another.")
+        if path.is_dir():
+            raise ValueError(f"{path} cannot be written: it is a folder. Choose the name of a file.")
+        if path.exists() and not os.access(path, os.W_OK):
+            raise ValueError(f"{path} cannot be written: no permission. Choose another place.")
+        try:
+            handle, name = tempfile.mkstemp(dir=folder)
+        except OSError as error:
+            raise ValueError(
+                f"{path} cannot be written: {(error.strerror or str(error)).lower()}. Choose another place."
+            ) from None
+        os.close(handle)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+
+
+def write_whole(path: Path, write: Callable[[Path], None]) -> None:
+    """Let ``write`` make a file of the same ending in the same folder, then give it its name."""
+    partial = path.with_name(f".partial.{os.getpid()}.{path.name}")
+    try:
+        write(partial)
+        with partial.open("rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Text to a file, whole or not at all."""
+    from nashlearn.training.checkpoint import replacing
+
+    with replacing(path) as file:
+        file.write(text.encode())

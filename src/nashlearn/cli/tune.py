@@ -1,0 +1,63 @@
+"""Parameters by cross-validation on the loss itself."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nashlearn.cli.talk import Talk, figure, silently_interrupted
+
+__all__ = ["candidates", "held_out", "tuned"]
+
+Fold = tuple[np.ndarray, np.ndarray]
+
+
+def held_out(n: int, seed: int) -> Fold:
+    """Which of ``n`` examples to train on, and which fifth to hold out."""
+    order = np.random.default_rng(seed).permutation(n)
+    cut = max(1, n // 5)
+    if cut == n:
+        raise ValueError("There is one example only: none can be held out. Name data to test on with --test.")
+    return np.sort(order[cut:]), np.sort(order[:cut])
+
+
+def candidates(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """All combinations of the values of a grid."""
+    return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+
+
+def tuned(
+    talk: Talk, choices: Sequence[dict[str, Any]], folds: Sequence[Fold], loss: Callable[[dict[str, Any], Fold], float]
+) -> dict[str, Any]:
+    """The choice of least mean loss over the folds. Interrupted, the best of those that were tried."""
+    found: list[float] = []
+    with talk.counting("choosing parameters", len(choices) * len(folds)) as advance:
+        try:
+            for choice in choices:
+                losses = []
+                for fold in folds:
+                    losses.append(_quietly(loss, choice, fold))
+                    advance()
+                found.append(float(np.mean(losses)))
+        except KeyboardInterrupt:
+            if not found:
+                raise
+            talk.warn(f"choosing parameters was interrupted after {len(found)} of {len(choices)}.")
+    best = int(np.argmin(found))
+    for choice, value in zip(choices, found, strict=False):
+        talk.note(f"  {figure(choice)}: loss {value:.4g}" + ("  (chosen)" if choice is choices[best] else ""))
+    return {**choices[best], "cross_validated_loss": found[best]}
+
+
+def _quietly(loss: Callable[[dict[str, Any], Fold], float], choice: dict[str, Any], fold: Fold) -> float:
+    """The loss without warnings of single fits, which are many; an interruption that a fit kept to itself goes on."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        value = loss(choice, fold)
+    if silently_interrupted(caught):
+        raise KeyboardInterrupt
+    return value

@@ -1,0 +1,92 @@
+"""Videos in folders as the MOT challenge lays them out, and as single files."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nashlearn.cli.errors import reading
+from nashlearn.cli.labels import shown
+
+__all__ = ["Video", "find_videos", "read_boxes"]
+
+_ENDINGS = (".txt", ".txt.gz")
+
+
+class Video(NamedTuple):
+    """A video's annotated boxes and detections, as far as there are files of them."""
+
+    name: str
+    truth: Path | None
+    detections: Path | None
+
+
+def find_videos(data: str, wanted: list[str]) -> list[Video]:
+    """Videos of a folder, or the one that a file belongs to; of these the ``wanted`` ones.
+
+    A folder is a video (``gt/gt.txt``, ``det/det.txt``), or holds such folders, or files ``NAME.gt.txt`` and
+    ``NAME.det.txt``; all may be gzipped.
+    """
+    path = Path(data)
+    if not path.exists():
+        raise ValueError(f"There is no file or folder {data}.")
+    videos = _in_folder(path) if path.is_dir() else [_of_file(path)]
+    if not videos:
+        raise ValueError(f"{data} holds no videos: neither gt/gt.txt nor NAME.gt.txt, gzipped or not.")
+    names = [video.name for video in videos]
+    missing = [name for name in wanted if name not in names]
+    if missing:
+        raise ValueError(f"{data} has no video {shown(missing)}; it has {shown(names)}.")
+    return [video for video in videos if not wanted or video.name in wanted]
+
+
+def _first(folder: Path, stem: str) -> Path | None:
+    return next((folder / f"{stem}{ending}" for ending in _ENDINGS if (folder / f"{stem}{ending}").is_file()), None)
+
+
+def _in_folder(folder: Path) -> list[Video]:
+    own = Video(folder.resolve().name, _first(folder / "gt", "gt"), _first(folder / "det", "det"))
+    if own.truth or own.detections:
+        return [own]
+    folders = [
+        Video(one.name, _first(one / "gt", "gt"), _first(one / "det", "det"))
+        for one in sorted(folder.iterdir())
+        if one.is_dir()
+    ]
+    names = {
+        file.name.split(f".{kind}.txt")[0]
+        for kind in ("gt", "det")
+        for file in folder.iterdir()
+        if f".{kind}.txt" in file.name
+    }
+    files = [Video(name, _first(folder, f"{name}.gt"), _first(folder, f"{name}.det")) for name in sorted(names)]
+    return [video for video in folders + files if video.truth or video.detections]
+
+
+def _of_file(path: Path) -> Video:
+    for kind, other in (("gt", "det"), ("det", "gt")):
+        name, middle, _ = path.name.partition(f".{kind}.txt")
+        if middle:
+            beside = _first(path.parent, f"{name}.{other}")
+            return Video(name, path, beside) if kind == "gt" else Video(name, beside, path)
+    return Video(path.name.split(".")[0], path, path)
+
+
+def read_boxes(data: str | Path) -> Any:
+    """Boxes of a file, or of standard input."""
+    from nashlearn.datasets import read_mot
+
+    name = "standard input" if str(data) == "-" else str(data)
+    with reading(name):
+        if str(data) == "-":
+            with tempfile.TemporaryDirectory() as folder:
+                copy = Path(folder) / "stdin.txt"
+                copy.write_bytes(sys.stdin.buffer.read())
+                found = read_mot(copy)
+        else:
+            found = read_mot(data)
+    if not len(found):
+        raise ValueError(f"{name} is empty: it holds no boxes.")
+    return found

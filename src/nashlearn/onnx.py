@@ -1,0 +1,193 @@
+"""Export to ONNX: the labels and scores of linear and kernel classifiers, alone or at the end of a pipeline.
+
+    from nashlearn.onnx import to_onnx
+
+    graph = to_onnx(model)
+    open("wine.onnx", "wb").write(graph.SerializeToString())
+
+The converters are registered with skl2onnx, so that its own ``to_onnx`` converts pipelines with these classifiers too.
+Outputs are ``label`` and ``scores``, one for each class, computed in double precision. The equilibrium strategy ``p``
+and abstention are not exported: where answers depend on them, with ``decision="equilibrium"`` or a cost matrix that is
+not square, the export is refused. Needs the extra ``onnx``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["register", "to_onnx"]
+
+_OPSET = 17
+
+
+def to_onnx(model: Any) -> Any:
+    """A fitted classifier, or a pipeline that ends in one, as an ONNX graph.
+
+    Inputs are ``X`` (n, d) of doubles; for a pipeline of :func:`nashlearn.tabular.table_pipeline` with categories they
+    are its columns, (n, 1) each, doubles and strings, empty strings and NaN where missing.
+
+    Raises
+    ------
+    ValueError
+        Where the model's answers need the equilibrium, or it has a kernel that ONNX cannot hold.
+    """
+    from skl2onnx import convert_sklearn
+    from skl2onnx.common.data_types import DoubleTensorType, StringTensorType
+    from sklearn.impute import SimpleImputer
+
+    register()
+    steps = getattr(model, "steps", None)
+    estimator = model if steps is None else steps[-1][1]
+    _check(estimator)
+    inputs = [("X", DoubleTensorType([None, _width(model)]))]
+    own: dict[str, Any] = {}
+    if steps is not None and steps[0][0] == "columns":
+        kinds = steps[0][1].kinds
+        model = model[1:]
+        own = {
+            "custom_conversion_functions": {SimpleImputer: _filled},
+            "custom_shape_calculators": {SimpleImputer: _same_shape},
+        }
+        if "category" in kinds.values():
+            types = {"number": DoubleTensorType([None, 1]), "category": StringTensorType([None, 1])}
+            inputs = [(name, types[kind]) for name, kind in kinds.items()]
+    names, opset = [("label", None), ("scores", None)], {"": _OPSET, "ai.onnx.ml": 3}
+    return convert_sklearn(model, initial_types=inputs, final_types=names, target_opset=opset, **own)
+
+
+def _filled(scope: Any, operator: Any, container: Any) -> None:
+    """Doubles with NaN replaced, of which onnxruntime's own operator knows floats only."""
+    from skl2onnx.algebra.onnx_ops import OnnxIsNaN, OnnxWhere
+
+    X, opset = operator.inputs[0], container.target_opset
+    fill = np.asarray(operator.raw_operator.statistics_, dtype=np.float64)[None]
+    names = [operator.outputs[0].full_name]
+    OnnxWhere(OnnxIsNaN(X, op_version=opset), fill, X, op_version=opset, output_names=names).add_to(scope, container)
+
+
+def _same_shape(operator: Any) -> None:
+    operator.outputs[0].type = operator.inputs[0].type
+
+
+def _width(model: Any) -> int:
+    """The number of features that a model takes."""
+    steps = getattr(model, "steps", None)
+    if steps is None:
+        return int(model.n_features_in_)
+    return len(steps[0][1].kinds) if steps[0][0] == "columns" else int(steps[0][1].n_features_in_)
+
+
+def _check(estimator: Any) -> None:
+    if not hasattr(estimator, "_functions"):
+        raise ValueError(f"{type(estimator).__name__} has no ONNX form; only classifiers of rows have.")
+    if getattr(estimator, "decision", "scores") == "equilibrium":
+        raise ValueError("decision='equilibrium' has no ONNX form: answers need the game. Use decision='scores'.")
+    game = estimator._game
+    if game.n_options != game.n_labels and not hasattr(estimator, "abstain_label"):
+        raise ValueError("A cost matrix that is not square has no ONNX form: answers need the game.")
+    kernel = estimator._kernel
+    if kernel is not None and not kernel.proven:
+        raise ValueError("Only the kernels rbf, poly and laplacian have an ONNX form.")
+
+
+def register() -> None:
+    """Register the converters with skl2onnx; again is harmless."""
+    from skl2onnx import update_registered_converter
+
+    from nashlearn.estimators import NashAbstainer, NashClassifier, NashOrdinalClassifier
+
+    for kind in (NashClassifier, NashOrdinalClassifier, NashAbstainer):
+        update_registered_converter(kind, f"Nashlearn{kind.__name__}", _shapes, _convert)
+
+
+def _shapes(operator: Any) -> None:
+    from skl2onnx.common.data_types import DoubleTensorType, Int64TensorType, StringTensorType
+
+    estimator = operator.raw_operator
+    n = operator.inputs[0].get_first_dimension()
+    text = estimator.classes_.dtype.kind in "UO"
+    operator.outputs[0].type = StringTensorType([n]) if text else Int64TensorType([n])
+    operator.outputs[1].type = DoubleTensorType([n, estimator.classes_.size])
+
+
+def _convert(scope: Any, operator: Any, container: Any) -> None:
+    """The graph: scores of classes, the largest of them, its label."""
+    from onnx import TensorProto
+    from skl2onnx.algebra.onnx_ops import OnnxArgMax, OnnxArrayFeatureExtractor, OnnxCast, OnnxIdentity, OnnxReshape_13
+
+    estimator, opset = operator.raw_operator, container.target_opset
+    _check(estimator)
+    label, scores = operator.outputs
+    X = OnnxCast(operator.inputs[0], to=TensorProto.DOUBLE, op_version=opset)
+    functions = _functions(estimator, X, opset)
+    every = OnnxIdentity(_every_class(estimator, functions, opset), op_version=opset, output_names=[scores.full_name])
+    best = OnnxArgMax(every, axis=1, keepdims=0, op_version=opset)
+    text = estimator.classes_.dtype.kind in "UO"
+    names = np.array(estimator.classes_.tolist() if text else estimator.classes_.astype(np.int64))
+    flat = OnnxReshape_13(best, np.array([-1], dtype=np.int64))
+    found = OnnxArrayFeatureExtractor(names, flat, op_version=1)
+    answer = OnnxReshape_13(found, np.array([-1], dtype=np.int64), output_names=[label.full_name])
+    every.add_to(scope, container)
+    answer.add_to(scope, container)
+
+
+def _functions(estimator: Any, X: Any, opset: int) -> Any:
+    """What the weights say of each row, without intercepts."""
+    from skl2onnx.algebra.onnx_ops import OnnxMatMul
+
+    if estimator._kernel is None:
+        return OnnxMatMul(X, np.ascontiguousarray(estimator.coef_.T, dtype=np.float64), op_version=opset)
+    support = estimator.support_vectors_
+    support = np.asarray(support.todense() if hasattr(support, "todense") else support, dtype=np.float64)
+    kernel = _KERNELS[estimator.kernel](X, support, opset=opset, **estimator._kernel._pairs.keywords)
+    return OnnxMatMul(kernel, np.ascontiguousarray(estimator.dual_coef_.T), op_version=opset)
+
+
+def _gaussian(X: Any, support: np.ndarray, *, gamma: float, opset: int) -> Any:
+    """``exp(-gamma |x - s|^2)``, the square expanded; rounding may not make it negative."""
+    from skl2onnx.algebra.onnx_ops import OnnxAdd, OnnxExp, OnnxMatMul, OnnxMin, OnnxMul, OnnxReduceSum
+
+    rows = OnnxReduceSum(OnnxMul(X, X, op_version=opset), np.array([1], dtype=np.int64), keepdims=1, op_version=opset)
+    inner = OnnxMatMul(X, np.ascontiguousarray(2.0 * gamma * support.T), op_version=opset)
+    others = -gamma * np.einsum("ij,ij->i", support, support)[None]
+    exponent = OnnxAdd(inner, OnnxMul(rows, np.array([-gamma]), op_version=opset), op_version=opset)
+    exponent = OnnxAdd(exponent, others, op_version=opset)
+    return OnnxExp(OnnxMin(exponent, np.array([0.0]), op_version=opset), op_version=opset)
+
+
+def _polynomial(X: Any, support: np.ndarray, *, gamma: float, degree: float, coef0: float, opset: int) -> Any:
+    from skl2onnx.algebra.onnx_ops import OnnxAdd, OnnxMatMul, OnnxPow
+
+    inner = OnnxMatMul(X, np.ascontiguousarray(gamma * support.T), op_version=opset)
+    inner = OnnxAdd(inner, np.array([float(coef0)]), op_version=opset)
+    return OnnxPow(inner, np.array([float(degree)]), op_version=opset)
+
+
+def _laplacian(X: Any, support: np.ndarray, *, gamma: float, opset: int) -> Any:
+    """``exp(-gamma |x - s|_1)``; all differences (n, s, d) at once."""
+    from skl2onnx.algebra.onnx_ops import OnnxAbs, OnnxExp, OnnxMul, OnnxReduceSum, OnnxSub, OnnxUnsqueeze
+
+    apart = OnnxSub(OnnxUnsqueeze(X, np.array([1], dtype=np.int64), op_version=opset), support[None], op_version=opset)
+    total = OnnxReduceSum(OnnxAbs(apart, op_version=opset), np.array([2], dtype=np.int64), keepdims=0, op_version=opset)
+    return OnnxExp(OnnxMul(total, np.array([-gamma]), op_version=opset), op_version=opset)
+
+
+_KERNELS: dict[str, Any] = {"rbf": _gaussian, "poly": _polynomial, "laplacian": _laplacian}
+
+
+def _every_class(estimator: Any, functions: Any, opset: int) -> Any:
+    """Scores (n, k) from the functions: one for each class, opposite halves for two, prefix sums for grades."""
+    from skl2onnx.algebra.onnx_ops import OnnxAdd, OnnxMatMul
+
+    k, b = estimator.classes_.size, estimator.intercept_
+    if hasattr(estimator, "thresholds_"):
+        linear, constant = np.arange(k)[None], np.concatenate([[0.0], np.cumsum(b)])
+    elif k == 2:
+        linear = np.array([[-0.5, 0.5]])
+        constant = b * linear[0]
+    else:
+        linear, constant = np.eye(k), b
+    linear, constant = linear.astype(np.float64), constant[None].astype(np.float64)
+    return OnnxAdd(OnnxMatMul(functions, linear, op_version=opset), constant, op_version=opset)

@@ -1,0 +1,253 @@
+"""Models in files: saved with what they were trained on and what is certified about them, loaded without running code.
+
+A file is one of `skops <https://skops.readthedocs.io>`_ (a zip archive) with one more entry, ``nashlearn.json``: the
+version of the format and of the libraries, the schema of the data, the certificate of training, a summary of it, and a
+checksum of all that. Loading builds objects of the types in ``TRUSTED`` and of those that skops trusts, scikit-learn's
+and NumPy's; a file that asks for any other is refused, and so is one that was changed or cut off. The checksum notices
+accidents and careless hands; it is no signature: whoever can forge a model can forge its checksum.
+
+    nashlearn.save(model, "wine.model")
+    model = nashlearn.load("wine.model")
+    nashlearn.persistence.read_info("wine.model")["certificate"]
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import zipfile
+from collections.abc import Iterator, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from nashlearn.training.checkpoint import replacing
+
+__all__ = ["FORMAT", "TRUSTED", "ModelFileError", "fitted_parts", "load", "read_info", "save"]
+
+FORMAT = 1
+_INFO = "nashlearn.json"
+_MOST = 1 << 33  # bytes that an archive may claim to unpack to
+
+# Types, and functions of kernels, that models are made of. All are data and arithmetic: none reads, writes or runs.
+TRUSTED = (
+    "functools.partial",  # of one of the functions below
+    "nashlearn.estimators._network_input.NamedFeatures",
+    "nashlearn.estimators.abstainer.NashAbstainer",
+    "nashlearn.estimators.classifier.NashClassifier",
+    "nashlearn.estimators.matcher.NashMatcher",
+    "nashlearn.estimators.network.NashMarkovNetwork",
+    "nashlearn.estimators.ordinal.NashOrdinalClassifier",
+    "nashlearn.estimators.parser.NashParser",
+    "nashlearn.estimators.tagger.NashTagger",
+    "nashlearn.games.abstain.Abstain",
+    "nashlearn.games.cost.Cost",
+    "nashlearn.games.cost.CostGame",
+    "nashlearn.games.ordinal.Absolute",
+    "nashlearn.games.ordinal.Squared",
+    "nashlearn.games.simplex.Simplex",
+    "nashlearn.games.simplex.SimplexGame",
+    "nashlearn.games.zero_one.ZeroOne",
+    "nashlearn.parsing.ArcLabeller",
+    "nashlearn.tabular.TableColumns",
+    "nashlearn.tagging.TokenFeatures",
+    "nashlearn.training.fit.Trained",
+    "nashlearn.training.gram.Kernel",
+    "nashlearn.training.gram._gaussian",
+    "nashlearn.training.progress.Round",
+    "nashlearn.training.streaming.Stream",
+    "numpy.dtype",
+    "scipy.sparse._csr.csr_array",
+    "scipy.sparse._csr.csr_matrix",
+    "sklearn.metrics.pairwise.laplacian_kernel",
+    "sklearn.metrics.pairwise.polynomial_kernel",
+)
+
+
+class ModelFileError(ValueError):
+    """A model that cannot be saved, or a file that is no model to load; the message says why and what to do."""
+
+
+def save(
+    model: Any,
+    path: str | PathLike[str],
+    *,
+    schema: Mapping[str, Any] | None = None,
+    summary: Mapping[str, Any] | None = None,
+) -> None:
+    """Save a fitted estimator, a pipeline that ends in one, or a dictionary of them, whole or not at all.
+
+    Parameters
+    ----------
+    model : fitted estimator, Pipeline, or dict
+    path : path
+        An older file is replaced when the new one is complete.
+    schema, summary : mappings that JSON can hold, optional
+        What the data were, and what else to keep about the training;
+        :func:`nashlearn.persistence.read_info` gives them back.
+
+    Raises
+    ------
+    ModelFileError
+        Where the model has parts that cannot be saved, such as a callable loss, kernel or callback.
+    """
+    skops = _skops()
+    parts = fitted_parts(model)
+    if not parts:
+        raise ModelFileError(f"{type(model).__name__} is no fitted estimator of nashlearn, nor a pipeline with one.")
+    _refuse_callables(parts)
+    content = skops.io.dumps(model, compression=zipfile.ZIP_DEFLATED)
+    strange = sorted(set(skops.io.get_untrusted_types(data=content)) - set(TRUSTED))
+    if strange:
+        raise ModelFileError(f"The model cannot be saved: it holds {', '.join(strange)}, which would not be loaded.")
+    info = {
+        "format": FORMAT,
+        **_versions(),
+        "model": _named(model),
+        "schema": dict(schema or {}),
+        "certificate": {name: _certificate(part) for name, part in parts.items()},
+        "summary": dict(summary or {}),
+    }
+    buffer = io.BytesIO(content)
+    with zipfile.ZipFile(buffer, "a", compression=zipfile.ZIP_DEFLATED) as archive:
+        info["sha256"] = _digest(archive, info)
+        archive.writestr(_INFO, json.dumps(info, indent=1))
+    with replacing(Path(path)) as file:
+        file.write(buffer.getbuffer())
+
+
+def load(path: str | PathLike[str]) -> Any:
+    """The model in a file that :func:`save` wrote, by this version or an earlier one. No code in the file is run.
+
+    Raises
+    ------
+    ModelFileError
+        Where the file is foreign, damaged, changed since it was written, or from a later format.
+    """
+    skops = _skops()
+    from skops.io.exceptions import UntrustedTypesFoundException
+
+    content = Path(path).read_bytes()
+    _checked_info(path, content)
+    try:
+        return skops.io.loads(content, trusted=list(TRUSTED))
+    except UntrustedTypesFoundException as error:
+        raise ModelFileError(f"{path} is refused: it asks for types that no model has. {error}") from None
+    except Exception as error:  # the checksum is right: this was made so, or by a library that is no longer compatible
+        raise ModelFileError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
+
+
+def read_info(path: str | PathLike[str]) -> dict[str, Any]:
+    """What a file says about its model: versions, schema, certificate, summary. The model is checked, not built."""
+    return _checked_info(path, Path(path).read_bytes())
+
+
+def _checked_info(path: str | PathLike[str], content: bytes) -> dict[str, Any]:
+    """The entry about the model, after every check that needs no object of it."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            names = archive.namelist()
+            if _INFO not in names:
+                raise ModelFileError(f"{path} is no model of nashlearn: it has no {_INFO}.")
+            if sum(item.file_size for item in archive.infolist()) > _MOST or len(set(names)) != len(names):
+                raise ModelFileError(f"{path} is no model of nashlearn: its table of contents is not one of ours.")
+            info = json.loads(archive.read(_INFO))
+            given = info.pop("sha256", None) if isinstance(info, dict) else None
+            if given is None or not isinstance(info.get("format"), int):
+                raise ModelFileError(f"{path} is no model of nashlearn: {_INFO} lacks a format or a checksum.")
+            if info["format"] > FORMAT:
+                raise ModelFileError(
+                    f"{path} was written by nashlearn {info.get('nashlearn')}, in a format that this version, "
+                    f"{_versions()['nashlearn']}, does not know. Upgrade nashlearn."
+                )
+            if _digest(archive, info) != given:
+                raise ModelFileError(f"{path} was changed after it was saved: its checksum is wrong. Train it again.")
+    except ModelFileError:
+        raise
+    except zipfile.BadZipFile:
+        raise ModelFileError(f"{path} is no saved model, or only a part of one: it is no complete archive.") from None
+    except Exception as error:  # a damaged archive fails in as many ways as there are bytes
+        raise ModelFileError(f"{path} is damaged: {type(error).__name__}: {error}") from None
+    return info
+
+
+def _digest(archive: zipfile.ZipFile, info: Mapping[str, Any]) -> str:
+    """SHA-256 of all entries but the one about the model, and of what that one says."""
+    digest = hashlib.sha256(json.dumps(info, sort_keys=True).encode())
+    for name in sorted(set(archive.namelist()) - {_INFO}):
+        inner = hashlib.sha256(archive.read(name)).hexdigest()
+        digest.update(f"{name}\n{inner}\n".encode())
+    return digest.hexdigest()
+
+
+def _versions() -> dict[str, str]:
+    import platform
+    from importlib.metadata import version
+
+    libraries = {name: version(name) for name in ("nashlearn", "scikit-learn", "numpy", "skops")}
+    return {**libraries, "python": platform.python_version()}
+
+
+def _skops() -> Any:
+    try:
+        import skops.io
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError("Saved models need skops: pip install 'nashlearn[cli]'.", name=error.name) from None
+    return skops
+
+
+def fitted_parts(model: Any) -> dict[str, Any]:
+    """The fitted estimators of this library in a model, by name: those that a certificate is kept of."""
+    return dict(_estimators(model))
+
+
+def _estimators(model: Any, name: str = "model") -> Iterator[tuple[str, Any]]:
+    """The estimators in a model that have a certificate, by name."""
+    if hasattr(model, "dual_gap_"):
+        yield name, model
+    elif hasattr(model, "steps"):
+        yield from _estimators(model.steps[-1][1], name)
+    elif isinstance(model, Mapping):
+        for key, part in model.items():
+            yield from _estimators(part, str(key))
+    elif hasattr(model, "classifier_"):
+        yield from _estimators(model.classifier_, name)
+
+
+def _named(model: Any) -> str:
+    if isinstance(model, Mapping):
+        return ", ".join(f"{key}: {_named(part)}" for key, part in model.items())
+    if hasattr(model, "steps"):
+        return " > ".join(type(step).__name__ for _, step in model.steps)
+    return type(model).__name__
+
+
+def _refuse_callables(parts: Mapping[str, Any]) -> None:
+    for estimator in parts.values():
+        for name, value in estimator.get_params(deep=False).items():
+            if callable(value):
+                advice = (
+                    "set_params(callback=None) before saving" if name == "callback" else "use a name or a cost matrix"
+                )
+                raise ModelFileError(
+                    f"{type(estimator).__name__} cannot be saved: {name} is a function, and files hold no code; "
+                    f"{advice}."
+                )
+
+
+def _certificate(estimator: Any) -> dict[str, Any]:
+    history = [list(row) for row in getattr(estimator, "history_", [])]
+    return {
+        "estimator": type(estimator).__name__,
+        "objective": _finite(float(estimator.objective_)),
+        "dual_gap": _finite(float(estimator.dual_gap_)),
+        "tol": float(estimator.tol),
+        "n_iter": int(estimator.n_iter_),
+        "history": [[_finite(value) for value in row] for row in history],
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

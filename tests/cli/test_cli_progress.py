@@ -1,0 +1,45 @@
+"""Progress: how far, and how long still."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from nashlearn.cli.talk import Talk, _Way
+from nashlearn.training.progress import Round
+
+
+def test_the_gap_tells_how_far():
+    """Halfway on a logarithmic scale after ten seconds: ten more."""
+    way = _Way(tol=1e-4, max_iter=1000)
+    assert way.share(Round(0, 5.0, 1.0, 0.0, 1.0))[1] == "time left not known yet"
+    share, left = way.share(Round(3, 15.0, 1.0, 0.99, 1e-2))
+    assert share == pytest.approx(0.5) and left == "about 10 s left"
+    assert way.share(Round(9, 25.0, 1.0, 1.0, 1e-5)) == (1.0, "about 0 s left")
+
+
+def test_without_a_gap_iterations_do():
+    way = _Way(tol=0.1, max_iter=10)
+    share, left = way.share(Round(2, 60.0, 1.0, -math.inf, math.inf))
+    assert share == pytest.approx(0.2) and left == "about 4 min left"
+
+
+def test_a_way_that_goes_back():
+    way = _Way(tol=0.1, max_iter=100)
+    way.share(Round(0, 0.0, 1.0, 0.0, 0.5))
+    assert way.share(Round(1, 1.0, 1.0, 0.0, 0.9))[0] == pytest.approx(0.01)
+    assert way.share(Round(2, 1.0, 1.0, 1.0, 0.0))[0] == 1.0
+
+
+def test_lines_where_there_is_no_terminal(capsys, monkeypatch):
+    monkeypatch.setattr("nashlearn.cli.talk._EVERY", 0.0)
+    with Talk().training("training", 1e-3, 100) as (callback, trained):
+        callback(Round(7, 1.0, 1.0, 0.5, 0.5))
+    assert "training: iteration 7, gap 5.0e-01" in capsys.readouterr().err and not trained.interrupted
+    with Talk().counting("choosing", 4) as advance:
+        advance()
+    assert "choosing: 1 of 4" in capsys.readouterr().err
+    with Talk(quiet=True).counting("choosing", 4) as advance:
+        advance()
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,114 @@
+"""ONNX: what onnxruntime answers is what the model answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from nashlearn import NashAbstainer, NashClassifier, NashOrdinalClassifier, NashTagger, tabular
+
+onnxruntime = pytest.importorskip("onnxruntime")
+pytest.importorskip("skl2onnx")
+pandas = pytest.importorskip("pandas")
+
+from nashlearn.onnx import to_onnx  # noqa: E402
+
+IRIS, SPECIES = load_iris(return_X_y=True)
+CANCER, BENIGN = load_breast_cancer(return_X_y=True)
+NAMES = np.array(["setosa", "versicolor", "virginica"])[SPECIES]
+
+
+def answered(model, inputs):
+    """Labels and scores by onnxruntime."""
+    graph = to_onnx(model).SerializeToString()
+    session = onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])
+    assert [output.name for output in session.get_outputs()] == ["label", "scores"]
+    return session.run(None, inputs)
+
+
+def scores_of(model, X):
+    scores = model.decision_function(X)
+    last = model[-1] if hasattr(model, "steps") else model
+    if scores.ndim == 1:
+        halves = (0.0, 1.0) if isinstance(last, NashOrdinalClassifier) else (-0.5, 0.5)
+        return np.column_stack([part * scores for part in halves])
+    return scores
+
+
+@pytest.mark.parametrize(
+    ("model", "X", "y"),
+    [
+        (NashClassifier(), IRIS, NAMES),
+        (NashClassifier(np.array([[0, 1, 2], [3, 0, 1], [1, 1, 0]])), IRIS, SPECIES + 5),
+        (make_pipeline(StandardScaler(), NashClassifier(alpha=1e-2)), CANCER, BENIGN),
+        (NashClassifier("absolute", kernel="rbf", alpha=1e-2), IRIS, SPECIES),
+        (make_pipeline(StandardScaler(), NashClassifier(kernel="rbf", alpha=1e-2)), CANCER, BENIGN),
+        (NashClassifier(kernel="poly", alpha=1e-1, coef0=1.0, degree=2), IRIS, NAMES),
+        (NashClassifier(kernel="laplacian", alpha=1e-1), IRIS, SPECIES),
+        (NashOrdinalClassifier(), IRIS, SPECIES),
+        (NashOrdinalClassifier(kernel="rbf", alpha=1e-2), IRIS, SPECIES),
+        (make_pipeline(StandardScaler(), NashOrdinalClassifier(alpha=1e-2)), CANCER, BENIGN),
+        (NashAbstainer(0.3), IRIS, NAMES),
+        (NashAbstainer(0.3, kernel="rbf", alpha=1e-2), IRIS, SPECIES),
+    ],
+)
+def test_labels_and_scores(model, X, y):
+    model.fit(X, y)
+    new = X + 0.1 * np.random.default_rng(0).standard_normal(X.shape) * X.std(axis=0)
+    labels, scores = answered(model, {"X": new})
+    assert labels.tolist() == model.predict(new).tolist()
+    np.testing.assert_allclose(scores, scores_of(model, new), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", [None, "rbf"])
+def test_a_table_with_categories_and_gaps(kernel):
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame(
+        {"size": rng.normal(size=80), "colour": rng.choice(["red", "blue"], 80), "age": np.arange(80)}
+    )
+    y = np.where(frame["size"] + (frame["colour"] == "red") > 0.5, "yes", "no")
+    frame.loc[3, "size"], frame.loc[4, "colour"] = np.nan, None
+    model = tabular.table_pipeline(NashClassifier(kernel=kernel, alpha=1e-2), frame)
+    tabular.fit_table(model, frame, y)
+    new = frame.assign(colour=[*frame["colour"][:-1], "mauve"])
+    inputs = {name: new[[name]].to_numpy(np.float64) for name in ("size", "age")}
+    inputs["colour"] = new[["colour"]].fillna("").to_numpy(dtype=object)
+    labels, scores = answered(model, inputs)
+    assert labels.tolist() == model.predict(new).tolist()
+    np.testing.assert_allclose(scores, scores_of(model, new), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (NashClassifier(decision="equilibrium"), "equilibrium"),
+        (NashClassifier(np.array([[0, 1, 1], [1, 0, 0]])), "not square"),
+        (NashClassifier(kernel=lambda A, B: A @ B.T, alpha=1.0), "kernels"),
+    ],
+)
+def test_what_needs_the_game_is_refused(model, said):
+    with pytest.raises(ValueError, match=said):
+        to_onnx(model.fit(IRIS, SPECIES))
+
+
+def test_only_classifiers_of_rows():
+    tagger = NashTagger(alpha=0.1).fit([[["a"], ["b"]]], [[0, 1]])
+    with pytest.raises(ValueError, match="NashTagger has no ONNX form"):
+        to_onnx(tagger)
+
+
+def test_the_command(tmp_path):
+    from typer.testing import CliRunner
+
+    from nashlearn.cli.app import app
+
+    frame = pandas.DataFrame(IRIS, columns=list("abcd")).assign(kind=NAMES)
+    frame.to_csv(tmp_path / "iris.csv", index=False)
+    for command in (["train", "iris.csv", "-t", "kind", "-o", "m"], ["export-onnx", "m", "-o", "m.onnx"]):
+        arguments = [str(tmp_path / part) if part in ("iris.csv", "m", "m.onnx") else part for part in command]
+        assert CliRunner().invoke(app, arguments).exit_code == 0
+    session = onnxruntime.InferenceSession((tmp_path / "m.onnx").read_bytes(), providers=["CPUExecutionProvider"])
+    assert np.mean(session.run(None, {"X": IRIS})[0] == NAMES) > 0.9
