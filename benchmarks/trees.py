@@ -57,9 +57,9 @@ def _projection(n: int, scale: float, draws: int) -> dict[str, Any]:
         errors["published"] = max(errors["published"], np.abs(frank_wolfe(one, _STEPS, True) - x).max())
         errors["compiled"] = max(errors["compiled"], np.abs(frank_wolfe_compiled(one, _STEPS, True) - x).max())
         if n <= 20:
-            other, shifted = np.empty_like(one), one - one.max(axis=1, keepdims=True)
-            nearest_point(shifted, n, True, other, np.empty(n, np.int64), workspace(n))
-            exact = max(exact, np.abs(other - x).max())
+            other, shifted = np.empty((n, n + 1, 1)), one - one.max(axis=1, keepdims=True)
+            nearest_point(shifted[:, :, None], n, True, other, np.empty(n, np.int64), workspace(n))
+            exact = max(exact, np.abs(other[:, :, 0] - x).max())
     took = measure.interleaved(
         {
             "ours": lambda: measure.per_call(lambda: game.project(scores)) / draws,

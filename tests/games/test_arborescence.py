@@ -306,13 +306,13 @@ def test_projection_is_certified_and_agrees_with_wolfes_method(n, single_root):
         certificate = np.sum(np.where(np.isneginf(slope), 0, slope) * (best - point), axis=(1, 2))
         assert (certificate <= 1e-11 * n * (1 + 10 * scale)).all()
         if n <= 10:
-            other, shifted = np.empty((n, n + 1)), scores[0] - scores[0].max(axis=1, keepdims=True)
-            nearest_point(shifted, n, single_root, other, np.empty(n, np.int64), workspace(n))
-            assert np.abs(other - point[0]).max() <= TOL
+            other, shifted = np.empty((n, n + 1, 1)), scores[0] - scores[0].max(axis=1, keepdims=True)
+            nearest_point(shifted[:, :, None], n, single_root, other, np.empty(n, np.int64), workspace(n))
+            assert np.abs(other[:, :, 0] - point[0]).max() <= TOL
 
 
 @few
-@given(sentences(labelled=False))
+@given(sentences())
 def test_projection_onto_what_forbidden_arcs_leave(case):
     game, scores, V = case
     point, gap = game.project(scores[None])

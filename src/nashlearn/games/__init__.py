@@ -18,6 +18,7 @@ from nashlearn.games.matching import MatchingGame, Matchings
 from nashlearn.games.ordinal import Absolute, Squared
 from nashlearn.games.simplex import Simplex, SimplexGame
 from nashlearn.games.spanning_tree import SpanningTrees, spanning_tree_game
+from nashlearn.games.tree_parts import TreePartsGame
 from nashlearn.games.weighted import WeightedZeroOne
 from nashlearn.games.zero_one import ZeroOne
 
@@ -32,6 +33,7 @@ __all__ = [
     "Simplex",
     "SimplexGame",
     "SpanningTrees",
+    "TreePartsGame",
     "absolute",
     "abstain",
     "arborescence",
@@ -41,6 +43,7 @@ __all__ = [
     "partial_matching",
     "spanning_tree",
     "squared",
+    "tree_parts",
     "zero_one",
 ]
 
@@ -90,7 +93,10 @@ def squared(
     values: Sequence[float] | np.ndarray | None = None,
     weights: Sequence[float] | np.ndarray | None = None,
 ) -> SimplexGame:
-    """The squared loss ``(t_i - t_j)^2`` of ``k`` ordered labels; arguments and cost as :func:`absolute`."""
+    """The squared loss ``(t_i - t_j)^2`` of ``k`` ordered labels.
+
+    Arguments and cost are those of :func:`nashlearn.games.absolute`.
+    """
     t = label_values(values, label_count(k))
     L = (t[:, None] - t) ** 2
     if weights is not None:
@@ -214,6 +220,24 @@ def spanning_tree(edges: Sequence[Sequence[int]] | np.ndarray) -> Game:
         Pairs of distinct nodes 0..n-1; parallel edges are allowed.
     """
     return spanning_tree_game(edges)
+
+
+def tree_parts(n: int, parts: Sequence[Sequence[Sequence[int]]], single_root: bool = False) -> TreePartsGame:
+    """Trees that are scored by arcs and by parts, say siblings and grandparents; a bound through the local polytope.
+
+    ``solve(scores (b, n, n + 1), part_scores (b, k))``. The value is an upper bound of that over trees, equal without
+    parts (``is_exact``). For sentences of up to some twenty tokens.
+
+    Parameters
+    ----------
+    n : int
+        Number of tokens.
+    parts : sequence of tuples of arcs ``(d, h)``
+        Sets of arcs that earn a score together; :mod:`nashlearn.games.tree_parts` lists all siblings or grandparents.
+    single_root : bool
+        Whether exactly one token hangs from the root.
+    """
+    return TreePartsGame(Arborescences(element_count("n", n, least=1), bool(single_root)), parts)
 
 
 def markov(

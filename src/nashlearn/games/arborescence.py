@@ -26,7 +26,7 @@ from nashlearn.games.tree_cuts import flow_scratch
 from nashlearn.games.tree_game import solve_trees, tree_scratch
 from nashlearn.games.tree_gibbs import gibbs_trees
 from nashlearn.games.tree_map import best_trees, is_tree, workspace
-from nashlearn.games.tree_projection import cut_scratch, project_trees
+from nashlearn.games.tree_projection import cut_scratch, project_labelled, project_trees
 
 __all__ = ["ArborescenceGame", "Arborescences", "Projection"]
 
@@ -86,15 +86,16 @@ class Arborescences:
     def project(self, scores: np.ndarray) -> Projection:
         """The nearest points (b, \\*shape) of the polytope, with their Frank-Wolfe gaps.
 
-        Forbidden arcs get 0. About 0.1 ms for 20 tokens. Arcs must not be labelled.
+        Forbidden arcs get 0. About 0.1 ms for 20 tokens; with labelled arcs Wolfe's method alone, which is slower.
         """
-        if self.n_labels is not None:
-            raise ValueError("project needs arcs without labels; this game has n_labels=" + str(self.n_labels))
         scores = self.checked(scores)
         _refuse_nan(scores, "the nearest point")
-        x, gap = np.empty(scores.shape), np.empty(len(scores))
-        arrays = workspace(self.n), cut_scratch(self.n), flow_scratch(self.n)
-        project_trees(scores.astype(np.float64), self.single_root, x, gap, *arrays)
+        x, gap, shifted = np.empty(scores.shape), np.empty(len(scores)), scores.astype(np.float64)
+        if self.n_labels is None:
+            arrays = workspace(self.n), cut_scratch(self.n), flow_scratch(self.n)
+            project_trees(shifted, self.single_root, x, gap, *arrays)
+        else:
+            project_labelled(shifted, self.single_root, x, gap, workspace(self.n))
         _refuse_infeasible(gap < 0, self.single_root)
         _warn(gap > 1e-8 * (1.0 + _size(scores)), gap, "projections", 1e-8)
         return Projection(x.astype(scores.dtype), gap.astype(scores.dtype))

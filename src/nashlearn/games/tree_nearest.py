@@ -2,7 +2,7 @@
 
 The point is kept as a convex combination of affinely independent trees. A best tree for the direction towards the
 scores enters; then the affine minimiser over the trees is taken, trees that would get a negative weight leaving. The
-inner product of two trees is the number of heads they share, so the systems are small and exact.
+inner product of two trees is the number of arcs they share, so the systems are small and exact.
 """
 
 from __future__ import annotations
@@ -81,44 +81,66 @@ def _drop(i, k, V, G, mu, worth):
 
 
 @njit(cache=True, nogil=True)
+def _best_code(w, n, single_root, arc, label, heads, code, work):
+    """The best tree of ``w`` (n, n + 1, labels), each token's head and label as one number."""
+    L = w.shape[2]
+    for d in range(n):
+        for h in range(n + 1):
+            best, at = w[d, h, 0], 0
+            for j in range(1, L):
+                if w[d, h, j] > best:
+                    best, at = w[d, h, j], j
+            arc[d, h], label[d, h] = best, at
+    best_tree(arc, n, single_root, heads, work)
+    for d in range(n):
+        code[d] = heads[d] * L + label[d, heads[d]]
+
+
+@njit(cache=True, nogil=True)
 def nearest_point(w: np.ndarray, n: int, single_root: bool, x: np.ndarray, heads: np.ndarray, work: Workspace) -> float:
-    """The projection of ``w`` into ``x``; the Frank-Wolfe gap at which it ended. There must be a tree."""
-    room = 64
-    V = np.empty((room, n), np.int64)
-    G, L = np.empty((room, room)), np.empty((room, room))
+    """The projection of ``w`` (n, n + 1, labels) into ``x``; the Frank-Wolfe gap at which it ended.
+
+    There must be a tree; forbidden arcs are ``-inf``.
+    """
+    room, L = 64, w.shape[2]
+    V, code, label = np.empty((room, n), np.int64), np.empty(n, np.int64), np.empty((n, n + 1), np.int64)
+    G, chol = np.empty((room, room)), np.empty((room, room))
     mu, worth, ones, best, other = np.empty(room), np.empty(room), np.ones(room), np.empty(room), np.empty(room)
-    slope = np.empty((n, n + 1))
+    slope, arc = np.empty((n, n + 1, L)), np.empty((n, n + 1))
     size = 0.0
     for d in range(n):
         low = 0.0
         for h in range(n + 1):
-            if w[d, h] > -np.inf:
-                low = min(low, w[d, h])
+            for j in range(L):
+                if w[d, h, j] > -np.inf:
+                    low = min(low, w[d, h, j])
         size -= low
-    best_tree(w, n, single_root, heads, work)
-    V[0] = heads[:n]
+    _best_code(w, n, single_root, arc, label, heads, code, work)
+    V[0] = code
     k, mu[0], worth[0] = 1, 1.0, 0.0
     for d in range(n):
-        worth[0] += w[d, heads[d]]
+        worth[0] += w[d, code[d] // L, code[d] % L]
     G[0, 0] = n
-    _factor(G, L, 0, 1)
+    _factor(G, chol, 0, 1)
     gap = np.inf
     for _ in range(_MOST):
         x[:n, : n + 1] = 0.0
         for i in range(k):
             for d in range(n):
-                x[d, V[i, d]] += mu[i]
+                x[d, V[i, d] // L, V[i, d] % L] += mu[i]
         inside = 0.0
         for d in range(n):
             for h in range(n + 1):
-                slope[d, h] = w[d, h] - x[d, h]
-                if x[d, h] > 0.0:
-                    inside += slope[d, h] * x[d, h]
-        best_tree(slope, n, single_root, heads, work)
+                for j in range(L):
+                    slope[d, h, j] = w[d, h, j] - x[d, h, j]
+                    if x[d, h, j] > 0.0:
+                        inside += slope[d, h, j] * x[d, h, j]
+        _best_code(slope, n, single_root, arc, label, heads, code, work)
         top, value = 0.0, 0.0
         for d in range(n):
-            top += slope[d, heads[d]]
-            value += w[d, heads[d]]
+            h, j = code[d] // L, code[d] % L
+            top += slope[d, h, j]
+            value += w[d, h, j]
         gap = top - inside
         if gap <= 1e-14 * (n + size):
             return gap
@@ -127,9 +149,9 @@ def nearest_point(w: np.ndarray, n: int, single_root: bool, x: np.ndarray, heads
             V, mu, worth, best, other = _grow(V, k), _grow(mu, k), _grow(worth, k), _grow(best, k), _grow(other, k)
             ones = np.ones(room)
             wide, tall = np.empty((room, room)), np.empty((room, room))
-            wide[:k, :k], tall[:k, :k] = G[:k, :k], L[:k, :k]
-            G, L = wide, tall
-        V[k] = heads[:n]
+            wide[:k, :k], tall[:k, :k] = G[:k, :k], chol[:k, :k]
+            G, chol = wide, tall
+        V[k] = code
         for i in range(k + 1):
             shared = 0
             for d in range(n):
@@ -137,10 +159,10 @@ def nearest_point(w: np.ndarray, n: int, single_root: bool, x: np.ndarray, heads
             G[i, k] = G[k, i] = shared
         mu[k], worth[k] = 0.0, value
         k += 1
-        if _factor(G, L, k - 1, k) < k:  # the tree is an affine combination of the others: only rounding lets it enter
+        if _factor(G, chol, k - 1, k) < k:  # an affine combination of the others: only rounding lets it enter
             return gap
         while True:
-            _affine(L, k, worth, ones, best, other)
+            _affine(chol, k, worth, ones, best, other)
             t, leaving = 1.0, -1
             for i in range(k):
                 if best[i] <= 0.0 and mu[i] - best[i] > 0.0:
@@ -153,5 +175,5 @@ def nearest_point(w: np.ndarray, n: int, single_root: bool, x: np.ndarray, heads
                 break
             _drop(leaving, k, V, G, mu, worth)
             k -= 1
-            _factor(G, L, leaving, k)
+            _factor(G, chol, leaving, k)
     return gap

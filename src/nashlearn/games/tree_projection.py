@@ -24,7 +24,7 @@ from nashlearn.games.tree_map import Workspace, best_tree, contracted_sets
 from nashlearn.games.tree_nearest import nearest_point
 from nashlearn.games.zero_one import shifted_threshold
 
-__all__ = ["Cuts", "cut_scratch", "frank_wolfe_gap", "project_tree", "project_trees"]
+__all__ = ["Cuts", "cut_scratch", "frank_wolfe_gap", "project_labelled", "project_tree", "project_trees"]
 
 _NEWTON = 60  # steps for one set of cuts
 _ROUNDS = 40  # of cuts
@@ -35,6 +35,7 @@ class Cuts(NamedTuple):
     """Cuts in use, their multipliers, and the arrays of the Newton steps."""
 
     members: np.ndarray  # (K, n) tokens of each set
+    inner: np.ndarray  # (K, n + 1) the same as 0 and 1, with the root: without branches in the inner loops
     lam: np.ndarray  # (K,) multipliers
     free: np.ndarray  # (K,) whether an equality
     grad: np.ndarray  # (K,)
@@ -54,6 +55,7 @@ def cut_scratch(n: int) -> Cuts:
     K = 3 * n + 8
     return Cuts(
         np.empty((K, n), np.bool_),
+        np.empty((K, n + 1)),
         np.empty(K),
         np.empty(K, np.bool_),
         np.empty(K),
@@ -72,7 +74,7 @@ def cut_scratch(n: int) -> Cuts:
 @njit(cache=True, nogil=True)
 def _primal(w, n, k, cuts, lam, grad):
     """The dual's value and gradient at ``lam``; ``cuts.x`` becomes the rows' solution."""
-    members, a, x, support, close = cuts.members, cuts.a, cuts.x, cuts.inside, cuts.crossing
+    members, inner, a, x, support, close = cuts.members, cuts.inner, cuts.a, cuts.x, cuts.inside, cuts.crossing
     total = 0.0
     for c in range(k):
         total -= lam[c]
@@ -84,10 +86,10 @@ def _primal(w, n, k, cuts, lam, grad):
             a[h] = w[d, h]
         for c in range(k):
             if members[c, d] and lam[c] != 0.0:
-                lift += lam[c]
-                for j in range(n):
-                    if members[c, j]:
-                        a[j + 1] -= lam[c]
+                price, within = lam[c], inner[c]
+                lift += price
+                for h in range(n + 1):
+                    a[h] -= price * within[h]
         a[d + 1] = -np.inf
         top = a[0]
         for h in range(1, n + 1):
@@ -112,9 +114,7 @@ def _primal(w, n, k, cuts, lam, grad):
         for c in range(k):
             if members[c, d]:
                 for i in range(m):
-                    h = support[i]
-                    if h == 0 or not members[c, h - 1]:
-                        grad[c] += out[h]
+                    grad[c] += out[support[i]] * (1.0 - inner[c, support[i]])
     return total
 
 
@@ -205,6 +205,10 @@ def _direction(k, cuts, ridge, longest):
 def _newton(w, n, k, cuts, spread, tol):
     """Multipliers of ``k`` cuts; what is left of the optimality conditions."""
     lam, grad, trial, trial_grad, step = cuts.lam, cuts.grad, cuts.trial, cuts.trial_grad, cuts.step
+    for c in range(k):
+        cuts.inner[c, 0] = 0.0
+        for j in range(n):
+            cuts.inner[c, j + 1] = 1.0 if cuts.members[c, j] else 0.0
     value = _primal(w, n, k, cuts, lam, grad)
     worst = _optimality(k, cuts, lam, grad)
     for _ in range(_NEWTON):
@@ -331,7 +335,9 @@ def project_tree(
     x[:n, : n + 1] = cuts.x[:n, : n + 1]
     gap = frank_wolfe_gap(w, x, n, single_root, cuts.slope, heads, work)
     if not abs(gap) <= 10.0 * exact:
-        gap = nearest_point(w, n, single_root, x, heads, work)
+        again = np.empty((n, n + 1, 1))
+        gap = nearest_point(w[:n, : n + 1].copy().reshape(n, n + 1, 1), n, single_root, again, heads, work)
+        x[:n, : n + 1] = again[:, :, 0]
     return max(gap, 0.0), k
 
 
@@ -344,3 +350,20 @@ def project_trees(
     heads = np.empty(n, np.int64)
     for i in range(w.shape[0]):
         gap[i] = project_tree(w[i], n, single_root, x[i], heads, work, cuts, flow)[0]
+
+
+@njit(cache=True, nogil=True)
+def project_labelled(w: np.ndarray, single_root: bool, x: np.ndarray, gap: np.ndarray, work: Workspace) -> None:
+    """The same for labelled arcs, ``w`` and ``x`` (b, n, n + 1, labels), by Wolfe's method alone."""
+    n, heads = w.shape[1], np.empty(w.shape[1], np.int64)
+    arc = np.empty((n, n + 1))
+    for i in range(w.shape[0]):
+        for d in range(n):
+            top = w[i, d].max()
+            if top > -np.inf:
+                w[i, d] -= top
+            for h in range(n + 1):
+                arc[d, h] = w[i, d, h].max()
+        gap[i] = -1.0
+        if best_tree(arc, n, single_root, heads, work) > 0:
+            gap[i] = max(nearest_point(w[i], n, single_root, x[i], heads, work), 0.0)

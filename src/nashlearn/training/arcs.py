@@ -20,6 +20,7 @@ from scipy import sparse
 from nashlearn.games.threads import in_threads
 from nashlearn.games.tree_game import solve_each, tree_scratch
 from nashlearn.games.tree_map import best_trees, workspace
+from nashlearn.training.missing_heads import known_share
 from nashlearn.training.smooth import Evaluation
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "equilibria",
     "full_matrix",
     "split",
+    "token_basis",
 ]
 
 _ACCURACY = 1e-8
@@ -69,15 +71,18 @@ class ArcFeatures:
         return self._features.T @ x
 
 
+def token_basis(X: Sequence[np.ndarray]) -> np.ndarray | None:
+    """An orthonormal basis (d, k) of the span of all tokens, None where that need not be smaller than their width."""
+    tokens = np.concatenate(X)
+    return np.linalg.qr(tokens.T)[0] if len(tokens) < tokens.shape[1] else None
+
+
 class TokenVectors:
-    """Vectors (n, d) of the tokens, scored bilinearly, in a ``basis`` (d, k) of their span where that is smaller."""
+    """Vectors (n, d) of the tokens, scored bilinearly, in a ``basis`` (d, k) where one is given."""
 
     def __init__(self, X: Sequence[np.ndarray], sizes: np.ndarray, basis: np.ndarray | None = None):
         self.sizes = sizes
         tokens = np.concatenate(X)
-        if basis is None and len(tokens) < tokens.shape[1]:
-            basis = np.linalg.qr(tokens.T)[0]
-        self.basis = basis
         reduced = tokens if basis is None else tokens @ basis
         k = reduced.shape[1]
         bounds = np.cumsum(sizes)[:-1]
@@ -157,6 +162,7 @@ class TreeProblem:
     ----------
     design : ArcDesign
     heads : sequence of int arrays
+        -1 where missing, see :mod:`nashlearn.training.missing_heads`.
     omega : ndarray (n_sentences,)
         Weight of a token of each sentence; over all tokens they sum to 1.
     single_root : bool
@@ -170,7 +176,8 @@ class TreeProblem:
         self.design, self.n_weights = design, design.n_weights
         self._omega, self._single_root, self._n_jobs = omega, single_root, n_jobs
         self._share = np.repeat(omega, design.sizes * (design.sizes + 1))
-        self._truth = self._share * np.concatenate([np.eye(len(y) + 1)[y].ravel() for y in heads])
+        known = [np.vstack([np.eye(len(y) + 1), np.zeros(len(y) + 1)])[y].ravel() for y in heads]  # row -1 is none
+        self._truth = self._share * np.concatenate(known) / known_share(heads, omega)
 
     def evaluate(self, w: np.ndarray, smoothing: float) -> Evaluation:
         """Loss, gradient and plane at ``w``. Cost: the features twice, and a game for each sentence."""

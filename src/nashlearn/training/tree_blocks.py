@@ -1,4 +1,4 @@
-"""Training on trees with many sparse features: block-coordinate Frank-Wolfe on the dual, one sentence a block.
+"""Training on trees with many sparse features: block-coordinate Frank-Wolfe on the dual, one sentence a block::
 
     D(q) = sum_i omega_i H(q_i) - alpha/2 |w(q)|^2,    w(q) = -1/alpha sum_i omega_i Phi_i'(q_i - y_i),
 
@@ -19,7 +19,10 @@ from numba import njit
 
 from nashlearn.games.threads import in_threads
 from nashlearn.games.tree_game import solve_tree, tree_entropy, tree_scratch
+from nashlearn.training.checkpoint import Checkpoint, pack_generator, unpack_generator
 from nashlearn.training.hashed_arcs import WIDTH, Attributes, arc_indices, scale_of, score_sentence
+from nashlearn.training.missing_heads import completed, known_share
+from nashlearn.training.progress import Progress, Round
 
 __all__ = ["BlockResult", "play_games", "train_blocks"]
 
@@ -29,13 +32,14 @@ _FINAL = 1e-8  # certificates do
 
 
 class BlockResult(NamedTuple):
-    """Weights, their mean loss, objective and relative duality gap, and the passes taken."""
+    """Weights, their mean loss, objective and relative duality gap, the passes taken, and what each has shown."""
 
     w: np.ndarray
     loss: float
     objective: float
     dual_gap: float
     n_iter: int
+    rounds: list[Round]
 
 
 @njit(cache=True, nogil=True)
@@ -110,6 +114,21 @@ def _step(w, data, part, offset, omega, alpha, reply, reply_entropy, q, entropy,
     return gaps
 
 
+@njit(cache=True, nogil=True)
+def _add_arcs(w, data, offset, scale, x):
+    """``w += sum_i scale_i Phi_i' x_i``."""
+    index = np.empty(WIDTH, np.uint32)
+    for i in range(data.size.size):
+        n = data.size[i]
+        own = x[offset[i] : offset[i + 1]].reshape(n, n + 1)
+        for d in range(n):
+            for h in range(n + 1):
+                if own[d, h] != 0.0:
+                    m = arc_indices(data.code, data.tag, data.first[i], d + 1, h, data.bits, index)
+                    for j in range(m):
+                        w[index[j]] += scale[i] * own[d, h] * scale_of()
+
+
 class _Games:
     """The games of a labelled treebank at given weights."""
 
@@ -124,14 +143,27 @@ class _Games:
     ):
         self.data, self.omega, self.single_root, self.n_jobs, self._play = data, omega, single_root, n_jobs, play
         self.offset = np.concatenate([[0], np.cumsum(data.size * (data.size + 1))])
-        arcs = [start + np.arange(len(y)) * (len(y) + 1) + y for start, y in zip(self.offset, heads, strict=False)]
-        self.true_arcs = np.concatenate(arcs)
+        self.true_arcs, rate = self._arcs(heads), known_share(heads, omega)
         self.truth = np.zeros(self.offset[-1])
-        self.truth[self.true_arcs] = 1.0
-        self.share = np.repeat(omega, data.size)
+        self.truth[self.true_arcs] = 1.0 / rate
+        self.share = np.repeat(omega, [np.count_nonzero(y >= 0) for y in heads]) / rate
         self.theta, self.reply = np.empty(self.offset[-1]), np.empty(self.offset[-1])
         self.entropy, self.upper = np.zeros(data.size.size), np.zeros(data.size.size)
         self._scratch = [tree_scratch(int(data.size.max())) for _ in range(n_jobs)]
+
+    def _arcs(self, heads: list[np.ndarray]) -> np.ndarray:
+        """Where the known arcs of all sentences lie."""
+        known = [
+            start + (np.arange(len(y)) * (len(y) + 1) + y)[y >= 0] for start, y in zip(self.offset, heads, strict=False)
+        ]
+        return np.concatenate(known)
+
+    def first_reply(self, heads: list[np.ndarray]) -> np.ndarray:
+        """A tree for each sentence with the heads that are known."""
+        trees = [y if (y >= 0).all() else completed(y, self.single_root) for y in heads]
+        q = np.zeros(self.offset[-1])
+        q[self._arcs([tree for tree in trees if tree is not None])] = 1.0
+        return q
 
     def play(self, w: np.ndarray, part: np.ndarray, tol: float) -> None:
         """Solve the games of the sentences ``part``, longest first so that threads end together."""
@@ -164,45 +196,71 @@ def train_blocks(
     n_jobs: int = 1,
     verbose: int = 0,
     play: Callable[..., None] = play_games,
+    max_time: float | None = None,
+    callback: Callable[[Round], object] | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> BlockResult:
     """Train on sentences with true ``heads``; ``omega`` is the weight of a token of each sentence in the mean loss.
 
-    Ends after ``max_iter`` passes, or at a relative duality gap of ``tol``. ``play`` answers the loss of sentences,
-    that of the game unless told otherwise.
+    Ends after ``max_iter`` passes or ``max_time`` seconds, or at a relative duality gap of ``tol``, or warns. ``play``
+    answers the loss of sentences, that of the game unless told otherwise.
     """
     games = _Games(data, heads, omega, single_root, n_jobs, play)
+    progress = Progress(tol, max_iter, verbose, max_time=max_time, callback=callback, checkpoint=checkpoint)
     n_weights = 1 << data.bits
     w, average, change = np.zeros(n_weights), np.zeros(n_weights), np.zeros(n_weights)
     mark = np.zeros(n_weights, np.int64)
     touched = np.empty(min(n_weights, WIDTH * int(data.size.max() * (data.size.max() + 1))), np.int64)
-    q, entropy = games.truth.copy(), np.zeros(data.size.size)
+    q, entropy = games.first_reply(heads), np.zeros(data.size.size)
+    _add_arcs(w, data, games.offset, omega / alpha, games.truth - q)
+    average[:] = w
     taken, goal = 0, tol
-    for epoch in range(1, max_iter + 1):
-        seen = 0.0
-        order = rng.permutation(data.size.size)
-        for start in range(0, order.size, _BATCH):
-            part = order[start : start + _BATCH]
-            games.play(w, part, _INNER)
-            arrays = games.reply, games.entropy, q, entropy, change, mark, touched
-            seen += _step(w, data, part, games.offset, omega, alpha, *arrays)
-            taken += 1
-            average += (2.0 / (taken + 1.0)) * (w - average)
-        dual = float(omega @ entropy) - 0.5 * alpha * float(w @ w)
-        if verbose:
-            print(f"pass {epoch}: dual objective {dual:.6f}, gaps met {seen:.6f}")
-        if epoch == max_iter or seen <= goal * (dual + seen):
-            # Gaps met on the way are an estimate; a certificate costs two passes, so the next waits for half of them.
-            best = min(
-                (_certified(games, x, alpha, dual, epoch) for x in (average, w)), key=lambda found: found.objective
-            )
-            goal *= 0.5
-            if best.dual_gap <= tol:
-                break
-    return best._replace(w=best.w.copy())
+    if (saved := progress.resume("blocks")) is not None:
+        w[:], average[:], q[:], entropy[:] = saved["w"], saved["average"], saved["q"], saved["entropy"]
+        taken, goal = int(saved["taken"]), min(float(saved["goal"]), tol)
+        unpack_generator(rng, saved["rng"])
+    dual = _dual(w, entropy, omega, alpha)
+    try:
+        while not progress.done:
+            seen = 0.0
+            order = rng.permutation(data.size.size)
+            for start in range(0, order.size, _BATCH):
+                part = order[start : start + _BATCH]
+                games.play(w, part, _INNER)
+                arrays = games.reply, games.entropy, q, entropy, change, mark, touched
+                seen += _step(w, data, part, games.offset, omega, alpha, *arrays)
+                taken += 1
+                average += (2.0 / (taken + 1.0)) * (w - average)
+                if progress.late:
+                    break
+            progress.n_iter += 1
+            dual = _dual(w, entropy, omega, alpha)
+            if progress.n_iter == max_iter or progress.late or seen <= goal * abs(dual + seen):
+                # Gaps met on the way are an estimate; a certificate costs two passes, so the next waits for half.
+                progress.offer(*_certified(games, (average, w), alpha), dual)
+                goal *= 0.5
+            else:
+                progress.offer(w, np.inf, dual)
+            if progress.saves():
+                progress.save(
+                    "blocks", w=w, average=average, q=q, entropy=entropy, taken=taken, goal=goal,
+                    rng=pack_generator(rng),
+                )  # fmt: skip
+    except KeyboardInterrupt:
+        progress.keep(*_certified(games, (average, w), alpha), dual)
+        progress.interrupted()
+    progress.warn_unless(tol, lambda: "Raise max_iter, alpha or tol.", unit="passes")
+    loss = progress.primal - 0.5 * alpha * float(progress.w @ progress.w)
+    return BlockResult(progress.w, loss, progress.primal, progress.gap, progress.n_iter, progress.rounds)
 
 
-def _certified(games: _Games, w: np.ndarray, alpha: float, dual: float, epoch: int) -> BlockResult:
-    loss = games.loss(w)
-    objective = loss + 0.5 * alpha * float(w @ w)
-    gap = (objective - dual) / max(objective, np.finfo(float).tiny)
-    return BlockResult(w, loss, objective, max(gap, 0.0), epoch)
+def _dual(w: np.ndarray, entropy: np.ndarray, omega: np.ndarray, alpha: float) -> float:
+    """The dual objective, where ``w`` is ``w(q)`` and ``entropy`` bounds that of ``q`` from below."""
+    return float(omega @ entropy) - 0.5 * alpha * float(w @ w)
+
+
+def _certified(games: _Games, candidates: tuple[np.ndarray, ...], alpha: float) -> tuple[np.ndarray, float]:
+    """The weights of the lowest objective, and that."""
+    values = [games.loss(w) + 0.5 * alpha * float(w @ w) for w in candidates]
+    best = int(np.argmin(values))
+    return candidates[best], values[best]

@@ -1,0 +1,77 @@
+"""The tables of networks: how trees are pruned, what is hidden, and what the pages say of stored cells."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reproduce import hidden_chain, labelling, roles, sentiment, sudoku
+from reproduce.store import Store
+
+SENTENCE = """# sent_id = 1
+We	PRP	(TOP(S(NP*)	-	-	(ARG0*)
+gave	VBD	(VP*	give	give.01	(V*)
+it	PRP	(NP*)	-	-	(ARG1*)
+to	IN	(PP*	-	-	(ARG2*
+Ann	NNP	(NP*)	-	-	*
+yesterday	NN	*))	-	-	*)
+.	.	*))	-	-	*
+
+"""
+
+
+def test_trees_are_pruned_around_the_verb():
+    ((features, edges), labels) = next(iter(roles.propositions(SENTENCE.splitlines(keepends=True))))
+    kinds = [x["kind"] for x in features]
+    assert kinds == ["NP", "VBD", "NP", "PP", "IN", "NP", "NN", "."]
+    assert labels.tolist() == ["A0", "V", "A1", "A2", "O", "O", "O", "O"]
+    assert len(edges) == len(kinds) - 1
+    assert {tuple(edge) for edge in edges.tolist()} >= {(3, 4), (3, 5), (3, 6)}
+
+
+def test_related_cells_of_a_puzzle():
+    assert len(sudoku.EDGES) == 810
+    assert (np.bincount(sudoku.EDGES.ravel()) == 20).all()
+
+
+def test_hidden_chains_are_those_of_the_paper():
+    x, y = hidden_chain.draw(200, 0, 0)
+    assert np.mean(x == y) == pytest.approx(0.7, abs=0.01)
+    assert np.mean(y[:, 1:] == y[:, :-1]) == pytest.approx(0.7, abs=0.01)
+    assert np.mean(hidden_chain.bayes(x, 0) != y) == pytest.approx(0.2013, abs=0.015)
+
+
+def test_pixels_of_a_grid_and_their_likeness():
+    image = np.zeros((3, 3, 3), dtype=np.uint8)
+    image[0, 0] = 255
+    edges, features = labelling._grid(image, joined=True)
+    assert len(edges) == 12
+    assert features[edges.min(axis=1) > 0, 1].min() == 1.0  # alike
+    assert features[0, 1] < 1.0
+    assert labelling._pixels(image).shape == (9, 33)
+
+
+def test_pages_of_what_is_stored(tmp_path):
+    for part in (hidden_chain, sudoku, sentiment, roles, labelling):
+        assert part.section(tmp_path) == ""
+    store = Store(tmp_path / "sudoku.jsonl")
+    for alpha, validation, wrong in ((1e-4, 0.5, 0.9), (1e-5, 0.1, 0.05)):
+        store.add(
+            {
+                "key": ["sudoku", "visual", 100, 0.1, "nash", 0, 100, alpha],
+                "puzzles": wrong,
+                "hamming": 0.01,
+                "unproved": 2,
+                "decoding": 0.5,
+                "validation": validation,
+                "seconds": 3.0,
+            }
+        )
+    page = sudoku.section(tmp_path)
+    assert "| visual | 10% | 100 | 42.6 | 5.0 (0.0100) | 36.2 | – | 3 s | 0.50 s, 2 | 1 |" in page
+    store = Store(tmp_path / "sentiment.jsonl")
+    for method, loss in (("nash", 0.4), ("crf", 0.5), ("ssvm", 0.5)):
+        for split in range(8):
+            key = ["sentiment", "zero_one, unweighted", method, "split", split, {}]
+            store.add({"key": key, "loss": loss + 0.01 * split})
+    assert "not worse (Wilcoxon, 0.05) on 1 of 1 losses" in sentiment.section(tmp_path)
