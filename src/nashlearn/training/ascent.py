@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from numba import njit
 
 from nashlearn.games.kernels import contenders, equilibrium, prox
+from nashlearn.training.checkpoint import pack_generator, unpack_generator
 from nashlearn.training.problem import Problem
 from nashlearn.training.progress import Progress
 from nashlearn.training.rows import row_scores, row_step, rows_of, squared_norms
@@ -140,11 +141,16 @@ def ascend(problem: Problem, Q: np.ndarray, progress: Progress, rng: np.random.G
     rows = rows_of(problem.X, problem.design.bias)
     sqnorms = squared_norms(problem.X) + problem.design.bias**2
     shares = problem.omega / problem.alpha
+    work, checked, gain = 0.0, 0.0, 0.0
+    history: list[tuple[float, float]] = []
+    if (saved := progress.resume("ascent")) is not None:
+        Q[:] = saved["Q"]
+        work, checked, gain = saved["counts"].tolist()
+        history = [(done, gap) for done, gap in saved["history"].tolist()]
+        unpack_generator(rng, saved["rng"])
     w = problem.moments(Q) / -problem.alpha
     W = np.ascontiguousarray(w.T) if sp.issparse(problem.X) else w
     moved, near = np.empty(problem.n, np.bool_), np.ones((problem.n, problem.k), np.bool_)
-    work, checked, gain = 0.0, 0.0, 0.0
-    history: list[tuple[float, float]] = []
     while not progress.done and work < 10.0 * alternative:
         order = rng.permutation(problem.n)
         least = _TRIFLE * gain / problem.n
@@ -158,13 +164,17 @@ def ascend(problem: Problem, Q: np.ndarray, progress: Progress, rng: np.random.G
             _ENOUGH * gain, 0.0, 200.0 * active.size, least,
         )  # fmt: skip
         progress.n_iter += 1
-        if settled or checked <= 0.15 * work or progress.n_iter >= progress.max_iter:
+        if settled or checked <= 0.15 * work or progress.exhausted:
             w = problem.moments(Q) / -problem.alpha  # afresh, so that no rounding of many steps is certified
             progress.offer(w, problem.primal(w), problem.dual(Q, w))
             W[:] = w.T if sp.issparse(problem.X) else w
             checked += problem.n
             history.append((work, progress.gap))
-            if settled or _remaining(history, progress.tol) > alternative:
+            leaving = settled or _remaining(history, progress.tol) > alternative
+            if progress.saves(leaving):
+                counts = work, checked, gain
+                progress.save("ascent", Q=Q, counts=counts, history=history, rng=pack_generator(rng))
+            if leaving:
                 return
 
 

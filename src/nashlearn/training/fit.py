@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
+import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import ThreadpoolController
 
 from nashlearn.training.ascent import ascend
+from nashlearn.training.checkpoint import Checkpoint
 from nashlearn.training.newton import DENSE_LIMIT, least_squares_start, newton, step_cost
 from nashlearn.training.problem import Problem
-from nashlearn.training.progress import Progress
+from nashlearn.training.progress import Progress, Round, scaling_advice
 
 __all__ = ["Trained", "linear", "train"]
 
@@ -33,6 +35,7 @@ class Trained:
     objective: float
     dual_gap: float
     n_iter: int
+    rounds: list[Round] = field(default_factory=list)
 
 
 def linear(
@@ -43,6 +46,9 @@ def linear(
     Where there are many, or where ascent would cost more than a Newton run from where it is, semismooth Newton.
     """
     design = problem.design
+    if progress.resumes == "newton":
+        newton(problem, progress.w, Q, progress, rng, problem.game.scale)  # which takes all but the data from there
+        return
     newton_first = not design.sweepable or (design.size <= DENSE_LIMIT and problem.n >= _CROWDED * design.size)
     if newton_first:
         if problem.game.solve(np.zeros((1, problem.k))).value[0] == 0:  # an option without cost: no relative gap
@@ -68,6 +74,10 @@ def train(
     start: Trained | None = None,
     method: Callable[..., None] = linear,
     verbose: int = 0,
+    max_time: float | None = None,
+    callback: Callable[[Round], object] | None = None,
+    checkpoint: Checkpoint | None = None,
+    advice: Callable[[], str] = scaling_advice,
 ) -> Trained:
     """Minimise ``P`` to a relative gap of ``tol`` by the given method, or warn.
 
@@ -75,23 +85,38 @@ def train(
     """
     if start is not None and start.w.shape != problem.shape:  # other features, or a kernel with other rows
         start = None
-    progress = Progress(min(tol, _POLISHED) if problem.small else tol, max_iter, verbose)
+    progress = Progress(
+        min(tol, _POLISHED) if problem.small else tol,
+        max_iter,
+        verbose,
+        max_time=max_time,
+        callback=callback,
+        checkpoint=checkpoint,
+    )
     Q = _starting_point(problem, start)
     try:
-        method(problem, Q, progress, random_state, start)
+        with _few_threads(problem):
+            method(problem, Q, progress, random_state, start)
     except KeyboardInterrupt:
         if not progress.w.size:
-            raise
-        warnings.warn("Training was interrupted; the best weights so far are kept.", UserWarning, stacklevel=2)
-    if progress.gap > tol:
-        warnings.warn(
-            f"Training stopped after {progress.n_iter} iterations at a relative duality gap of {progress.gap:.2e}, "
-            f"above tol={tol:.2e}. Raise max_iter or alpha, or scale the features.",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
+            w = np.zeros(problem.shape) if start is None else start.w
+            progress.keep(w, problem.primal(w), 0.0)  # costs are not negative, and so is no loss
+        progress.interrupted()
+    progress.warn_unless(tol, lambda: f"Raise max_iter or alpha, or {advice()}.")
     w = progress.w
-    return Trained(w, Q, problem.alpha, problem.norm(w), progress.primal, progress.gap, progress.n_iter)
+    return Trained(
+        w, Q, problem.alpha, problem.norm(w), progress.primal, progress.gap, progress.n_iter, progress.rounds
+    )
+
+
+@functools.cache
+def _thread_pools() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def _few_threads(problem: Any) -> AbstractContextManager[Any]:
+    """One thread for products with few columns: others wake too late to help, and on a busy machine hold them up."""
+    return _thread_pools().limit(limits=1, user_api="blas") if problem.narrow else nullcontext()
 
 
 def _starting_point(problem: Any, start: Trained | None) -> np.ndarray:

@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from nashlearn.games.kernels import contenders, prox, risk, solve_rows
+from nashlearn.games.kernels import contenders, prox, risk
 from nashlearn.training.ascent import inner_sweeps, listed
 from nashlearn.training.gram import Gram
 from nashlearn.training.kernel_newton import WorkingSet, newton_on_set
 from nashlearn.training.progress import Progress
+from nashlearn.training.ray import Ray
 from nashlearn.training.rows import SharedSquare, Square
 
 __all__ = ["KernelProblem", "SpanPerClass", "SpanShared", "climb"]
@@ -30,6 +31,8 @@ _FIRST = 8  # the first working set is a random part of the data: one in so many
 _ENOUGH = 0.01  # part of a working set's first gain below which a sweep is not worth another
 _SWEEPS = 30  # sweeps over a working set before Newton's method takes over
 _SCALE = 3.0  # first smoothing of Newton's method, in units of the game's scale
+_NATURAL = 0.3  # and in units of the mean curvature of an example's own term in the dual, where that is more
+_RAY = 6  # lengths of the weights that are tried in a certificate
 _NEWTON_LIMIT = 6000  # examples in a working set up to which it may
 
 
@@ -146,6 +149,7 @@ class KernelProblem:
     game: Any
     span: Any
     small = False  # a Gram matrix has no size at which its limits are cheap
+    narrow = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -156,11 +160,21 @@ class KernelProblem:
         """The labels as vertices."""
         return self.game.labels.vertex(self.y)
 
-    def norm(self, C: np.ndarray) -> float:
-        """``|w|`` of the function with coefficients ``C``."""
+    def scores(self, C: np.ndarray) -> np.ndarray:
+        """Scores of the training data at coefficients ``C``."""
         state = _State(C, C, np.zeros((self.span.functions, self.gram.n)))
         _refresh(self, state)
-        return float(np.sqrt(max(np.vdot(C, self.span.scores(state.KC.T, C)), 0.0)))
+        return self.span.scores(state.KC.T, C)
+
+    def norm(self, C: np.ndarray) -> float:
+        """``|w|`` of the function with coefficients ``C``."""
+        return float(np.sqrt(max(np.vdot(C, self.scores(C)), 0.0)))
+
+    def primal(self, C: np.ndarray) -> float:
+        """The objective at coefficients ``C``."""
+        scores = self.scores(C)
+        half = 0.5 * self.alpha * float(np.vdot(C, scores))
+        return Ray(self.game, scores, self.truth(), self.omega, half).at(1.0)[0]
 
     def squared_diameters(self) -> np.ndarray:
         """``max |Phi(x_i)'(y - y')|^2`` over two labels, for each example."""
@@ -175,6 +189,7 @@ class _State:
     C: np.ndarray
     KC: np.ndarray
     mu: float = 0.0  # smoothing at which Newton's method takes good steps
+    other: tuple[np.ndarray, np.ndarray] | None = None  # coefficients and their scores that Newton's method left
 
 
 def climb(problem: KernelProblem, Q: np.ndarray, progress: Progress, rng: np.random.Generator, start: Any) -> None:
@@ -185,14 +200,23 @@ def climb(problem: KernelProblem, Q: np.ndarray, progress: Progress, rng: np.ran
     truth = problem.truth()
     state = _State(Q, shares[:, None] * (truth - Q), np.zeros((problem.span.functions, n)))
     state.mu = _SCALE * problem.game.scale
-    _refresh(problem, state)
     near, promise = np.ones((n, k), np.bool_), np.empty(n)
-    some = np.sort(rng.choice(n, max(min(n, 2 * k), min(n // _FIRST, gram.capacity)), replace=False))
-    _sweep_set(problem, state, some, near, shares, diagonal, truth, np.inf)
+    saved = progress.resume("climb")
+    if saved is None:
+        _refresh(problem, state)
+        some = np.sort(rng.choice(n, max(min(n, 2 * k), min(n // _FIRST, gram.capacity)), replace=False))
+        _sweep_set(problem, state, some, near, shares, diagonal, truth, np.inf)
+    else:
+        Q[:], state.KC[:], state.mu = saved["Q"], saved["KC"], float(saved["mu"])
+        state.C = shares[:, None] * (truth - Q)
     while True:
-        scores = problem.span.scores(state.KC.T, state.C)
+        scores = np.ascontiguousarray(problem.span.scores(state.KC.T, state.C))
         risks = _rank(problem.game.params, scores, Q, shares, diagonal, problem.game.n_options, near, promise)
-        _certify(problem, state, scores, truth, problem.alpha * risks, progress)
+        if saved is None:
+            _certify(problem, state, scores, truth, problem.alpha * risks, progress)
+            if progress.saves():
+                progress.save("climb", Q=Q, KC=state.KC, mu=state.mu)
+        saved = None
         if progress.done:
             return
         progress.n_iter += 1
@@ -220,13 +244,16 @@ def _certify(
     dual_risk: float,
     progress: Progress,
 ) -> None:
-    value, gap = np.empty(scores.shape[0]), np.empty(scores.shape[0])
-    q, p = np.empty(scores.shape), np.empty((scores.shape[0], problem.game.n_options))
-    scores = np.ascontiguousarray(scores)
-    solve_rows(problem.game.params, scores, value, q, p, gap)
-    loss = problem.omega @ (value - np.einsum("ij,ij->i", scores, truth))
+    """Offer the better of the dual's own weights and those that Newton's method left, each at its best length."""
     norm = 0.5 * problem.alpha * float(np.vdot(state.C, scores))
-    progress.offer(state.C, float(loss) + norm, dual_risk - norm)
+    best, best_C = np.inf, state.C
+    for C, theta in ((state.C, scores), *([state.other] if state.other else [])):
+        half = 0.5 * problem.alpha * float(np.vdot(C, theta))
+        value, s = Ray(problem.game, theta, truth, problem.omega, half).best(1.0, _RAY)
+        if value < best:
+            best, best_C = value, s * C
+    state.other = None
+    progress.offer(best_C, best, dual_risk - norm)
 
 
 def _working_set(state: _State, promise: np.ndarray, capacity: int) -> np.ndarray:
@@ -237,6 +264,16 @@ def _working_set(state: _State, promise: np.ndarray, capacity: int) -> np.ndarra
     if chosen.size > capacity:
         chosen = chosen[np.argsort(-promise[chosen], kind="stable")[:capacity]]
     return chosen
+
+
+def _with(
+    problem: KernelProblem, state: _State, chosen: np.ndarray, slots: np.ndarray, new: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The state's coefficients with others for the chosen examples, and their scores."""
+    C, KC = state.C.copy(), state.KC.copy()
+    C[chosen] = new
+    problem.gram.push(slots, problem.span.reduce(new - state.C[chosen]), KC)
+    return C, problem.span.scores(KC.T, C)
 
 
 def _sweep_set(
@@ -267,8 +304,10 @@ def _sweep_set(
         part = WorkingSet(
             problem.game, span, problem.alpha, K, truth[chosen], problem.omega[chosen], np.ascontiguousarray(outside)
         )
-        Q, mu = newton_on_set(part, Q, enough, state.mu)
-        state.mu = max(state.mu, mu)
+        curvature = float(shares[chosen] @ np.diagonal(K)) / chosen.size
+        found = newton_on_set(part, Q, enough, max(state.mu, _NATURAL * curvature))
+        Q, state.mu = found.Q, max(state.mu, found.mu)
+        state.other = _with(problem, state, chosen, slots, found.C)
     state.Q[chosen] = Q
     state.C[chosen] = shares[chosen, None] * (truth[chosen] - Q)
     change = span.reduce(state.C[chosen] - C)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nashlearn.games.markov.batch import Networks, Run
+from nashlearn.games.markov.batch import Networks, Played
+from nashlearn.games.threads import Run
 from nashlearn.training.node_features import NodeFeatures
 from nashlearn.training.smooth import Evaluation
 
@@ -39,7 +40,7 @@ class NetworkProblem:
     weight : ndarray (n,)
         Each node's share of the mean: its network's weight over that of all nodes.
     run : callable
-        How to call a function on blocks, see :func:`nashlearn.games.markov.batch.threads`.
+        How to call a function on blocks, see :func:`nashlearn.games.threads.threads`.
     """
 
     def __init__(
@@ -63,17 +64,23 @@ class NetworkProblem:
         S = self._scores
         self.nodes.scores(w[:split], S, self.run)
         T = edge_scores(w[split:], self.edges, k)
-        heat = smoothing or _COLD * max(float(networks.costs.max()), np.finfo(float).tiny)
+        heat = smoothing or _COLD * networks.scale
         played = networks.play(S, T, heat, self.weight, self.run, 1 if smoothing else _COLD_ROUNDS)
-        moments = np.empty(self.n_weights)
-        self.nodes.gradient(played.nodes, moments[:split], self.run)
-        if self.edges is None:
-            moments[split:] = played.pairs.ravel()
-        else:
-            moments[split:] = (self.edges.T @ played.pairs.reshape(-1, k * k)).ravel()
+        moments = self.moments_of(played)
         truth = float(w @ self.moments)
         gradient = moments - self.moments
         if smoothing:
             penalty = float(w @ moments) + played.expected - played.value
             return Evaluation(played.value - truth, gradient, played.entropy, penalty)
         return Evaluation(networks.ceiling(S, T, self.weight) - truth, gradient, played.entropy, 0.0)
+
+    def moments_of(self, played: Played) -> np.ndarray:
+        """``mean Phi' q`` for the adversary's marginals."""
+        k, split = self.networks.k, self.nodes.n_weights
+        moments = np.empty(self.n_weights)
+        self.nodes.gradient(played.nodes, moments[:split], self.run)
+        if self.edges is None:
+            moments[split:] = played.pairs.ravel()
+        else:
+            moments[split:] = (self.edges.T @ played.pairs.reshape(-1, k * k)).ravel()
+        return moments

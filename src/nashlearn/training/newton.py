@@ -21,6 +21,7 @@ from numba import njit
 from scipy.sparse.linalg import LinearOperator, cg
 
 from nashlearn.games.kernels import tangent
+from nashlearn.training.checkpoint import pack_generator, unpack_generator
 from nashlearn.training.problem import Problem
 from nashlearn.training.progress import Progress
 
@@ -172,10 +173,22 @@ def newton(
     centre, tight = Q.copy(), np.empty((problem.n, problem.n_options), np.bool_)
     sample, damping, last, floor = _SAMPLE * size, 0.0, np.inf, mu * 1e-9
     everything, stuck = np.arange(problem.n), False
-    smooth, primal, G = problem.smoothed(w, mu, centre, Q, tight)
+    saved = progress.resume("newton")
+    if saved is None:
+        smooth, primal, G = problem.smoothed(w, mu, centre, Q, tight)
+    else:
+        w, G, centre, Q[:], tight[:] = (saved[name] for name in ("w", "G", "centre", "Q", "tight"))
+        mu, floor, sample, damping, last, stuck, smooth, primal = saved["counts"].tolist()
+        unpack_generator(rng, saved["rng"])
     while True:
         gradient = alpha * w + G
-        progress.offer(w, primal, problem.dual(Q, G / -alpha))
+        if saved is None:
+            progress.offer(w, primal, problem.dual(Q, G / -alpha))
+            if progress.saves():
+                counts = mu, floor, sample, damping, last, stuck, smooth, primal
+                arrays = {"w": w, "G": G, "centre": centre, "Q": Q, "tight": tight, "counts": counts}
+                progress.save("newton", **arrays, rng=pack_generator(rng))
+        saved = None
         residual = float(np.vdot(gradient, gradient)) / (2.0 * alpha)
         moved = 0.5 * mu * _distance(problem.omega, Q, centre)
         # A row that moved by delta leaves a gap of up to sqrt(2) mu delta, the root of what it moved by in the mean.

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
-from nashlearn.games.markov.batch import Run
+from nashlearn.games.threads import Run
 
 __all__ = ["DenseFeatures", "NodeFeatures", "SparseFeatures"]
 

@@ -10,6 +10,8 @@ objective at a mixture of label distributions, which need not be stored [teo2010
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numba import njit
 
@@ -62,6 +64,30 @@ class Planes:
         self._mixture[usable] = x
         slope = x @ self._slopes[usable]  # not by the Gram matrix: where slopes cancel, it is all rounding
         return float(offset @ x - 0.5 * slope @ slope / alpha)
+
+    def mixed(self, alpha: float, smoothing: float) -> float:
+        """The lower bound on the objective at this smoothing that the last best mixture gives, whatever it was for."""
+        used = np.flatnonzero(self._mixture[: self.count])
+        x = self._mixture[used] / self._mixture[used].sum()
+        offset = self._entropy[used] - (smoothing * self._omega[used] if smoothing else 0.0)
+        slope = x @ self._slopes[used]
+        return float(offset @ x - 0.5 * slope @ slope / alpha) if used.size else -np.inf
+
+    @property
+    def state(self) -> dict[str, np.ndarray]:
+        """All that the planes are, for :meth:`restore`."""
+        m = self.count
+        return {
+            "slopes": self._slopes[:m],
+            "gram": self._gram[:m, :m],
+            "offsets": np.array([self._entropy[:m], self._omega[:m], self._mixture[:m]]),
+        }
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        """Become what :attr:`state` was."""
+        m = self.count = len(state["slopes"])
+        self._slopes[:m], self._gram[:m, :m] = state["slopes"], state["gram"]
+        self._entropy[:m], self._omega[:m], self._mixture[:m] = state["offsets"]
 
     def _merge(self) -> None:
         """Replace the two lightest planes by their mixture, in the proportion that they were used in."""

@@ -22,6 +22,7 @@ from nashlearn.training.rows import squared_norms
 __all__ = ["Problem", "risk_rows", "smooth_rows"]
 
 _SMALL = 20_000
+_NARROW = 500  # weights up to which the factors of a Hessian take milliseconds, and products are with few columns
 _BLOCK = 1 << 20  # bytes of scores in a block: stays in the second-level cache
 _DATA = 1 << 23  # bytes of data in a block: sparse rows, single precision and weighted rows are copied
 
@@ -82,6 +83,11 @@ class Problem:
     def small(self) -> bool:
         """Whether solving to the limit of the arithmetic costs next to nothing."""
         return self.n * self.k + self.design.size**2 <= _SMALL
+
+    @property
+    def narrow(self) -> bool:
+        """Whether there is work, but none in which threads of linear algebra would pay."""
+        return not self.small and self.design.size <= _NARROW
 
     def norm(self, w: np.ndarray) -> float:
         """``|w|``."""

@@ -1,14 +1,72 @@
-"""What training knows so far: the best weights, the best bound, and the gap between them."""
+"""What training knows so far: the best weights, the best bound, and the gap between them; and when it must end."""
 
 from __future__ import annotations
 
 import time
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
-__all__ = ["Progress"]
+from nashlearn.training.checkpoint import Checkpoint, Saved
+
+__all__ = ["Progress", "Round", "relative_gap", "scaling_advice"]
 
 _TINY = np.finfo(np.float64).tiny
+_UNEVEN = 1e4  # ratio of the sizes of two features from which their scale is likely to be what is wrong
+
+
+class Round(NamedTuple):
+    """The certificate after a round of training.
+
+    Attributes
+    ----------
+    n_iter : int
+        Iterations so far.
+    seconds : float
+        Time so far, that of interrupted runs before it included.
+    objective : float
+        The best objective so far; with smoothed stages on the way, an upper bound of it; inf before there is one.
+    bound : float
+        The best lower bound of the optimum so far; -inf before there is one.
+    gap : float
+        Their relative distance.
+    """
+
+    n_iter: int
+    seconds: float
+    objective: float
+    bound: float
+    gap: float
+
+
+def relative_gap(primal: float, dual: float) -> float:
+    """``(P - D) / |P|``, never negative; corrected losses of missing labels may make ``P`` itself negative."""
+    if not np.isfinite(primal):
+        return np.inf
+    return max(primal - dual, 0.0) / max(abs(primal), _TINY)
+
+
+def scaling_advice(matrices: Iterable[Any] = ()) -> str:
+    """What to say of the scale of the features, given arrays (..., d) or sparse matrices (n, d) of them."""
+    squares: Any = 0.0
+    for X in matrices:
+        if sparse.issparse(X):
+            squares = squares + np.asarray(X.astype(np.float64).power(2).sum(axis=0)).ravel()
+        else:
+            squares = squares + np.square(X, dtype=np.float64).reshape(-1, X.shape[-1]).sum(axis=0)
+    sizes = np.sqrt(np.atleast_1d(squares))
+    sizes = sizes[sizes > 0.0]
+    ratio = sizes.max() / sizes.min() if sizes.size else 1.0
+    if not ratio > _UNEVEN:
+        return "scale the features"
+    return (
+        f"scale the features, say by sklearn.preprocessing.StandardScaler: they differ in size by a factor of "
+        f"{ratio:.0e}, which slows training and regularises the small ones away"
+    )
 
 
 class Progress:
@@ -19,38 +77,124 @@ class Progress:
     tol : float
         Relative gap at which training may stop.
     max_iter : int
-        Sweeps and Newton steps allowed, together.
+        Iterations allowed.
     verbose : int
         Print a line for each certificate where positive.
+    max_time : float, optional
+        Seconds after which training stops, once there are weights.
+    callback : callable, optional
+        Called with each :class:`Round`.
+    checkpoint : Checkpoint, optional
+        Where the state is kept. A run that finds its own file goes on from there.
     """
 
-    def __init__(self, tol: float, max_iter: int, verbose: int = 0):
+    def __init__(
+        self,
+        tol: float,
+        max_iter: int,
+        verbose: int = 0,
+        *,
+        max_time: float | None = None,
+        callback: Callable[[Round], object] | None = None,
+        checkpoint: Checkpoint | None = None,
+    ):
         self.tol, self.max_iter, self.verbose = tol, max_iter, verbose
+        self.max_time, self.callback, self._checkpoint = max_time, callback, checkpoint
         self.primal, self.dual = np.inf, -np.inf
         self.w = np.zeros(0)
         self.n_iter = 0
-        self._began = time.perf_counter()
+        self.rounds: list[Round] = []
+        self.resumes: str | None = None
+        self._saved: Saved | None = None
+        self._began, self._before = time.perf_counter(), 0.0
+        if checkpoint is not None and (saved := checkpoint.load()) is not None:
+            self._restore(saved)
 
     @property
     def gap(self) -> float:
-        """``(P - D) / |P|``, never negative; corrected losses of missing labels may make ``P`` itself negative."""
-        if not np.isfinite(self.primal):
-            return np.inf
-        return max(self.primal - self.dual, 0.0) / max(abs(self.primal), _TINY)
+        """The relative gap between the best objective and the best bound."""
+        return relative_gap(self.primal, self.dual)
+
+    @property
+    def late(self) -> bool:
+        """Whether the time is over."""
+        return self.max_time is not None and time.perf_counter() - self._began >= self.max_time
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether there are weights and no time for better ones."""
+        return bool(self.w.size) and self.late
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether iterations or time are."""
+        return self.n_iter >= self.max_iter or self.out_of_time
 
     @property
     def done(self) -> bool:
-        """Whether the certificate or the iterations are exhausted."""
-        return self.gap <= self.tol or self.n_iter >= self.max_iter
+        """Whether the certificate is good enough, or iterations or time are exhausted."""
+        return self.gap <= self.tol or self.exhausted
 
-    def offer(self, w: np.ndarray, primal: float, dual: float) -> None:
+    def keep(self, w: np.ndarray, primal: float, dual: float) -> Round:
         """Keep weights that lower the primal, and a dual bound that is higher than the last."""
         if primal < self.primal:
-            self.primal, self.w = primal, w.copy()
-        self.dual = max(self.dual, dual)
+            self.primal, self.w = float(primal), w.copy()
+        self.dual = max(self.dual, float(dual))
+        seconds = self._before + time.perf_counter() - self._began
+        self.rounds.append(Round(self.n_iter, seconds, self.primal, self.dual, self.gap))
+        return self.rounds[-1]
+
+    def offer(self, w: np.ndarray, primal: float, dual: float) -> None:
+        """As :meth:`keep`, and tell whoever watches."""
+        now = self.keep(w, primal, dual)
         if self.verbose:
             print(
-                f"[nashlearn] {time.perf_counter() - self._began:8.2f} s  iteration {self.n_iter:5d}  "
-                f"objective {self.primal:.8g}  dual {self.dual:.8g}  gap {self.gap:.2e}",
+                f"[nashlearn] {now.seconds:8.2f} s  iteration {now.n_iter:5d}  "
+                f"objective {now.objective:.8g}  dual {now.bound:.8g}  gap {now.gap:.2e}",
                 flush=True,
             )
+        if self.callback is not None:
+            self.callback(now)
+
+    def saves(self, ending: bool = False) -> bool:
+        """Whether to call :meth:`save` now: a checkpoint is due, or the phase is about to end."""
+        return self._checkpoint is not None and (ending or self.done or self._checkpoint.due())
+
+    def save(self, phase: str, **state: Any) -> None:
+        """Write what is known and the state of a phase, from which it can go on, to the checkpoint."""
+        if self._checkpoint is not None:
+            own = {"primal": self.primal, "dual": self.dual, "w": self.w, "n_iter": self.n_iter}
+            rounds = np.array(self.rounds, dtype=np.float64).reshape(-1, len(Round._fields))
+            of_phase = {f"of_{name}": value for name, value in state.items()}
+            self._checkpoint.save({"phase": phase, **own, "rounds": rounds, **of_phase})
+
+    def resume(self, phase: str) -> Saved | None:
+        """The state of this phase in the checkpoint that was found, once; else None."""
+        if self.resumes != phase:
+            return None
+        saved, self._saved, self.resumes = self._saved, None, None
+        return saved
+
+    def _restore(self, saved: Saved) -> None:
+        self.primal, self.dual, self.n_iter = float(saved["primal"]), float(saved["dual"]), int(saved["n_iter"])
+        self.w = saved["w"]
+        self.rounds = [Round(int(row[0]), *row[1:].tolist()) for row in saved["rounds"]]
+        self._before = self.rounds[-1].seconds if self.rounds else 0.0
+        self.resumes = str(saved["phase"])
+        self._saved = saved.under("of_")
+
+    def interrupted(self) -> None:
+        """Say that a key was pressed and what became of the work."""
+        warnings.warn("Training was interrupted; the best weights so far are kept.", UserWarning, stacklevel=4)
+
+    def warn_unless(self, tol: float, advice: Callable[[], str], unit: str = "iterations") -> None:
+        """Warn where the certificate is worse than ``tol``, with what could be done."""
+        if self.gap <= tol:
+            return
+        limit = f" and max_time={self.max_time!r} seconds" if self.out_of_time else ""
+        warnings.warn(
+            f"Training stopped after {self.n_iter} {unit}{limit} at a relative duality gap of {self.gap:.2e}, "
+            f"above tol={tol:.2e}. {advice()}",
+            ConvergenceWarning,
+            stacklevel=4,
+        )

@@ -12,16 +12,15 @@ duality gap costs nothing. Reference: [nocedal1980]_.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
+from nashlearn.training.checkpoint import Checkpoint
 from nashlearn.training.planes import Planes
-from nashlearn.training.progress import Progress
+from nashlearn.training.progress import Progress, Round, relative_gap, scaling_advice
 
 __all__ = ["Evaluation", "Minimised", "StructuredProblem", "anneal", "minimise"]
 
@@ -70,13 +69,22 @@ class Minimised:
     objective: float
     dual_gap: float
     n_iter: int
+    rounds: list[Round] = field(default_factory=list)
 
 
 class _Curvature:
-    """The last steps and changes of the gradient: an approximation of the inverse Hessian."""
+    """The last steps and changes of the gradient: an approximation of the inverse Hessian.
 
-    def __init__(self) -> None:
+    ``metric`` is proportional to a first guess of its diagonal.
+    """
+
+    def __init__(
+        self, metric: np.ndarray, steps: Iterable[np.ndarray] = (), changes: Iterable[np.ndarray] = ()
+    ) -> None:
+        self.metric = metric
         self.pairs: list[tuple[np.ndarray, np.ndarray, float]] = []
+        for step, change in zip(steps, changes, strict=True):
+            self.add(step, change)
 
     def add(self, step: np.ndarray, change: np.ndarray) -> None:
         product = float(step @ change)
@@ -92,19 +100,32 @@ class _Curvature:
             d -= shares[-1] * change
         if self.pairs:
             _, change, product = self.pairs[-1]
-            d *= product / float(change @ change)
+            d *= product / float(change @ (self.metric * change)) * self.metric
         else:
-            d /= max(np.linalg.norm(gradient), 1.0)
+            d *= self.metric / max(np.sqrt(float(gradient @ (self.metric * gradient))), 1.0)
         for (step, change, product), share in zip(self.pairs, reversed(shares), strict=True):
             d += (share - float(change @ d) / product) * step
         return d
 
 
 class _Descent:
-    """A run of L-BFGS with its planes, which later runs at other smoothing may reuse."""
+    """A run of L-BFGS through games of falling smoothing, whose planes certify the one at ``target``.
 
-    def __init__(self, problem: StructuredProblem, alpha: float, w: np.ndarray):
-        self.problem, self.alpha, self.w = problem, alpha, w
+    ``Omega`` is never positive, so the objective at a larger smoothing is an upper bound of that at ``target``: every
+    step on the way has a certificate.
+    """
+
+    def __init__(
+        self,
+        problem: StructuredProblem,
+        alpha: float,
+        target: float,
+        w: np.ndarray,
+        progress: Progress,
+        metric: np.ndarray | None,
+    ):
+        self.problem, self.alpha, self.target, self.w, self.progress = problem, alpha, target, w, progress
+        self.metric = np.ones(problem.n_weights) if metric is None else metric
         self.planes = Planes(problem.n_weights)
 
     def objective(self, w: np.ndarray, smoothing: float) -> tuple[float, np.ndarray]:
@@ -114,23 +135,48 @@ class _Descent:
         self.planes.add(seen.gradient, seen.entropy, omega)
         return 0.5 * self.alpha * float(w @ w) + seen.loss, self.alpha * w + seen.gradient
 
-    def run(self, smoothing: float, progress: Progress) -> None:
-        """Descend until ``progress`` is done or no step along the gradient helps any more."""
-        value, gradient = self.objective(self.w, smoothing)
-        progress.offer(self.w, value, self.planes.bound(self.alpha, smoothing))
-        curvature = _Curvature()
-        while not progress.done:
+    def certify(self) -> None:
+        """Evaluate the weights at ``target`` and keep what that says, unheard."""
+        value, _ = self.objective(self.w, self.target)
+        self.progress.keep(self.w, value, self.planes.bound(self.alpha, self.target))
+
+    def run(self, stage: int, smoothing: float, tol: float, saved: Mapping[str, np.ndarray] | None) -> None:
+        """Descend to a relative gap of ``tol`` at this smoothing, until there is no time, or until no step helps."""
+        progress = self.progress
+        if saved is None:
+            value, gradient = self.objective(self.w, smoothing)
+            curvature, dual = _Curvature(self.metric), self._offer(value, smoothing, -np.inf)
+        else:
+            self.w, gradient, (_, value, dual) = saved["w"], saved["gradient"], saved["counts"].tolist()
+            curvature = _Curvature(self.metric, saved["steps"], saved["changes"])
+            self.planes.restore(saved)
+        while relative_gap(value, dual) > tol and not progress.done:
             progress.n_iter += 1
             found = self._search(curvature.direction(gradient), value, gradient, smoothing)
             if found is None:
                 if not curvature.pairs:
                     break
-                curvature = _Curvature()  # an approximation that points uphill is forgotten before giving up
+                curvature = _Curvature(self.metric)  # an approximation that points uphill is forgotten before giving up
                 continue
             w, value, new = found
             curvature.add(w - self.w, new - gradient)
             self.w, gradient = w, new
-            progress.offer(w, value, self.planes.bound(self.alpha, smoothing))
+            dual = self._offer(value, smoothing, dual)
+            if progress.saves():
+                steps = [step for step, _, _ in curvature.pairs]
+                changes = [change for _, change, _ in curvature.pairs]
+                progress.save(
+                    "descent", w=w, gradient=gradient, counts=(stage, value, dual), steps=steps, changes=changes,
+                    **self.planes.state,
+                )  # fmt: skip
+
+    def _offer(self, value: float, smoothing: float, dual: float) -> float:
+        """Offer the weights with a certificate for ``target``; the best bound of this stage."""
+        dual = max(dual, self.planes.bound(self.alpha, smoothing))
+        self.progress.offer(
+            self.w, value, dual if smoothing == self.target else self.planes.mixed(self.alpha, self.target)
+        )
+        return dual
 
     def _search(
         self, d: np.ndarray, value: float, gradient: np.ndarray, smoothing: float
@@ -152,27 +198,9 @@ class _Descent:
         return None
 
 
-def minimise(
-    problem: StructuredProblem,
-    alpha: float,
-    *,
-    smoothing: float,
-    tol: float,
-    max_iter: int,
-    start: np.ndarray | None = None,
-    verbose: int = 0,
-) -> Minimised:
-    """Minimise ``P`` at a fixed smoothing to a relative duality gap of ``tol``, or warn."""
-    return anneal(
-        problem,
-        alpha,
-        schedule=(smoothing,),
-        target=smoothing,
-        tol=tol,
-        max_iter=max_iter,
-        start=start,
-        verbose=verbose,
-    )
+def minimise(problem: StructuredProblem, alpha: float, *, smoothing: float, **options: Any) -> Minimised:
+    """Minimise ``P`` at a fixed smoothing to a relative duality gap of ``tol``, or warn; see :func:`anneal`."""
+    return anneal(problem, alpha, schedule=(smoothing,), target=smoothing, **options)
 
 
 def anneal(
@@ -184,36 +212,37 @@ def anneal(
     max_iter: int,
     target: float = 0.0,
     start: np.ndarray | None = None,
+    metric: np.ndarray | None = None,
     verbose: int = 0,
+    max_time: float | None = None,
+    callback: Callable[[Round], object] | None = None,
+    checkpoint: Checkpoint | None = None,
+    advice: Callable[[], str] = scaling_advice,
 ) -> Minimised:
     """Minimise the objective at smoothing ``target`` through the smoother ones of ``schedule``, or warn.
 
     A stage ends at half of ``tol``; after each the weights are evaluated at ``target``, and the schedule is left as
-    soon as that certificate is within ``tol``.
+    soon as that certificate is within ``tol``. ``metric`` is a guess, up to a factor, of the diagonal of the inverse
+    Hessian: it makes up for features of very different sizes.
     """
-    descent = _Descent(problem, alpha, np.zeros(problem.n_weights) if start is None else start.astype(np.float64))
-    best = Progress(tol, max_iter, verbose)
+    best = Progress(tol, max_iter, verbose, max_time=max_time, callback=callback, checkpoint=checkpoint)
+    w = np.zeros(problem.n_weights) if start is None else start.astype(np.float64)
+    descent = _Descent(problem, alpha, target, w, best, metric)
+    saved = best.resume("descent")
+    first = 0 if saved is None else int(saved["counts"][0])
     try:
-        for smoothing in schedule:
-            stage = best if smoothing == target else Progress(0.5 * tol, max_iter - best.n_iter, verbose)
-            descent.run(smoothing, stage)
-            descent.w = stage.w
-            if stage is not best:
-                best.n_iter += stage.n_iter
-                value, _ = descent.objective(stage.w, target)
-                best.offer(stage.w, value, descent.planes.bound(alpha, target))
+        for stage, smoothing in enumerate(schedule):
+            if stage < first:
+                continue
+            descent.run(stage, smoothing, tol if smoothing == target else 0.5 * tol, saved)
+            saved = None
+            if smoothing != target:
+                descent.certify()
             if best.done:
                 break
     except KeyboardInterrupt:
-        if not best.w.size:
-            best.offer(descent.w, descent.objective(descent.w, target)[0], descent.planes.bound(alpha, target))
-        warnings.warn("Training was interrupted; the best weights so far are kept.", UserWarning, stacklevel=3)
-    if best.gap > tol:
-        warnings.warn(
-            f"Training stopped after {best.n_iter} iterations at a relative duality gap of {best.gap:.2e}, "
-            f"above tol={tol:.2e}. Raise max_iter, alpha or smoothing, or scale the features.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
+        descent.certify()
+        best.interrupted()
+    best.warn_unless(tol, lambda: f"Raise max_iter, alpha or smoothing, or {advice()}.")
     loss = best.primal - 0.5 * alpha * float(best.w @ best.w)
-    return Minimised(best.w, loss, best.primal, best.gap, best.n_iter)
+    return Minimised(best.w, loss, best.primal, best.gap, best.n_iter, best.rounds)

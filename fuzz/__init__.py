@@ -1,0 +1,1 @@
+"""Fuzzing of everything that reads files, by atheris: ``python -m fuzz`` or ``make fuzz``."""

@@ -1,0 +1,88 @@
+"""Parameters that many estimators share: what they accept, and which of them a checkpoint belongs to."""
+
+from __future__ import annotations
+
+import numbers
+import os
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from nashlearn.training.checkpoint import Checkpoint, fingerprint
+
+__all__ = ["check_parameters", "number", "opened_checkpoint"]
+
+_LEAST, _MOST = 1e-100, 1e100  # of what is divided by or squared
+_CHOICES: dict[str, tuple[Any, ...]] = {
+    "fit_intercept": (False, True),
+    "warm_start": (False, True),
+    "unseen_pairs": (False, True),
+    "single_root": (False, True),
+    "exact": ("auto", False, True),
+    "decision": ("scores", "equilibrium"),
+    "propensity": ("homogeneous", "node"),
+}
+# These say how long and how loudly to train, or how to answer, not what to train: a checkpoint outlives a change.
+_OF_THE_RUN = {
+    "tol", "max_iter", "max_time", "checkpoint", "callback", "verbose", "n_jobs", "cache_size", "warm_start",
+    "decision", "abstain_label",
+}  # fmt: skip
+
+
+def number(value: Any, name: str) -> float:
+    """``value`` as a float, or an error that names the parameter."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number; got {value!r}.")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must be a number that a float can hold; it is too large.") from None
+
+
+def check_parameters(estimator: Any) -> None:
+    """Refuse values that no training can use, naming the parameter and what it accepts."""
+    given = estimator.get_params(deep=False)
+    for name in ("alpha", "tol"):
+        value = number(given[name], name)
+        if not 0 < value < np.inf:
+            raise ValueError(f"{name} must be a positive, finite number; got {value!r}.")
+    for name in ("alpha", "smoothing"):
+        value = number(given.get(name, 0.0), name)
+        if value != 0 and not (_LEAST <= abs(value) <= _MOST):
+            raise ValueError(f"{name} must lie between {_LEAST} and {_MOST}; got {value!r}.")
+    if not number(given["max_iter"], "max_iter").is_integer() or given["max_iter"] < 1:
+        raise ValueError(f"max_iter must be a positive integer; got {given['max_iter']!r}.")
+    if given["max_time"] is not None and not number(given["max_time"], "max_time") > 0:
+        raise ValueError(f"max_time must be None or a positive number of seconds; got {given['max_time']!r}.")
+    if given["callback"] is not None and not callable(given["callback"]):
+        raise TypeError(f"callback must be None or callable; got {given['callback']!r}.")
+    if given["checkpoint"] is not None and not isinstance(given["checkpoint"], str | os.PathLike):
+        raise TypeError(f"checkpoint must be None or a path; got {given['checkpoint']!r}.")
+    if not isinstance(given["verbose"], numbers.Real | np.bool_):
+        raise TypeError(f"verbose must be a number; got {given['verbose']!r}.")
+    jobs = given.get("n_jobs")
+    if jobs is not None and (not number(jobs, "n_jobs").is_integer() or jobs == 0):
+        raise ValueError(f"n_jobs must be None or an integer other than 0; got {jobs!r}.")
+    _check_choices(given)
+    try:
+        check_random_state(given.get("random_state"))
+    except ValueError as error:
+        raise ValueError(f"random_state must be None, an integer or a RandomState: {error}.") from None
+
+
+def _check_choices(given: dict[str, Any]) -> None:
+    for name, choices in _CHOICES.items():
+        value = given.get(name, choices[0])
+        if not isinstance(value, str | bool | np.bool_ | numbers.Integral) or value not in choices:
+            raise ValueError(f"{name} must be one of {choices}; got {value!r}.")
+
+
+def opened_checkpoint(estimator: Any, *data: Any) -> Checkpoint | None:
+    """The checkpoint that the estimator asks for, of this estimator's training on these data."""
+    if estimator.checkpoint is None:
+        return None
+    parameters = {k: v for k, v in estimator.get_params(deep=False).items() if k not in _OF_THE_RUN}
+    if not isinstance(parameters.get("random_state"), numbers.Integral):
+        parameters.pop("random_state", None)
+    return Checkpoint(estimator.checkpoint, fingerprint(type(estimator).__qualname__, parameters, *data))
