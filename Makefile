@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.dev
 BENCH_STAMP := $(VENV)/.bench
 REPRO_STAMP := $(VENV)/.reproduce
+SLOW_STAMP := $(VENV)/.slow
 
 # Data for reproductions, where a checkout lies beside it and the caller has not chosen another place.
 ifndef NASHLEARN_DATA
@@ -13,16 +14,20 @@ export NASHLEARN_DATA := $(abspath $(CURDIR)/../shared/data)
 endif
 endif
 
-.PHONY: help demo test test-slow lint format bench reproduce clean
+.PHONY: help demo test test-slow test-oldest fuzz audit lint format bench reproduce docs clean
 
 help:
 	@echo "make demo       fit each estimator on small data and print what it certifies"
 	@echo "make test       ruff, mypy and the tests (minutes)"
 	@echo "make test-slow  the tests marked slow too"
+	@echo "make test-oldest  the core's tests with the oldest versions that pyproject.toml allows, in a .venv-oldest"
+	@echo "make fuzz       every reader against a fuzzer, SECONDS=300 each, or TARGETS='csv model' of them"
+	@echo "make audit      known vulnerabilities of what is installed (asks PyPI)"
 	@echo "make lint       ruff and mypy alone"
 	@echo "make format     rewrite the layout that lint asks for"
 	@echo "make bench      all benchmarks (up to an hour), or PARTS='losses start' of them"
 	@echo "make reproduce  the tables of the papers, resumed where they were left, or TABLES='II IV' of them"
+	@echo "make docs       the documentation, in build/docs, with warnings as errors"
 	@echo "make clean      remove .venv and caches"
 
 $(BIN)/python:
@@ -44,6 +49,16 @@ $(REPRO_STAMP): pyproject.toml $(STAMP)
 	  || echo "mord or skordinal could not be installed: their columns are left out"
 	@touch $@
 
+# The slow tests' own tools, and a browser where there is none; what cannot be installed skips its tests with the reason.
+$(SLOW_STAMP): pyproject.toml $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[slow]" \
+	  || echo "some tools of the slow tests could not be installed: their tests are skipped"
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null \
+	  || apt-get install --quiet --yes chromium 2>/dev/null \
+	  || $(BIN)/python -m playwright install chromium \
+	  || echo "no browser could be installed: the tests in tests/browser are skipped"
+	@touch $@
+
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
 
@@ -59,8 +74,24 @@ format: $(STAMP)
 test: lint
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-test-slow: lint
+test-slow: lint $(SLOW_STAMP)
 	$(BIN)/python -m pytest -n 2
+
+# torch stays away: what needs it skips, and so the core is tested without it too.
+OLDEST := .venv-oldest
+test-oldest:
+	test -d $(OLDEST) || $(PYTHON) -m venv $(OLDEST)
+	$(PYTHON) tests/oldest_versions.py cli > $(OLDEST)/constraints.txt
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(OLDEST)/constraints.txt \
+	  --editable ".[cli]" clarabel hypothesis networkx pytest pytest-xdist
+	$(OLDEST)/bin/python -m pytest -n 2 -m "not slow" tests/games tests/training tests/estimators tests/datasets tests/sturdy
+
+SECONDS ?= 300
+fuzz: $(SLOW_STAMP)
+	$(BIN)/python -m fuzz --seconds $(SECONDS) $(TARGETS)
+
+audit: $(SLOW_STAMP)
+	$(BIN)/python -m pip_audit --strict --skip-editable
 
 bench: $(BENCH_STAMP)
 	$(BIN)/python -m benchmarks $(PARTS)
@@ -68,6 +99,9 @@ bench: $(BENCH_STAMP)
 reproduce: $(REPRO_STAMP)
 	$(BIN)/python -m reproduce $(TABLES)
 
+docs: $(STAMP)
+	MPLBACKEND=agg $(BIN)/python -m sphinx -W --keep-going -q -d build/docs-trees docs build/docs
+
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -6,8 +6,20 @@ import argparse
 import importlib
 import os
 
-PARTS = ("losses", "costs", "training", "kernels", "growth", "memory", "start", "matching", "trees", "markov")
-ON_DEVICE = ("torch_losses",)  # needs a CUDA device: only when asked for by name
+PARTS = (
+    "losses",
+    "costs",
+    "training",
+    "kernels",
+    "growth",
+    "memory",
+    "start",
+    "matching",
+    "trees",
+    "markov",
+    "scale_out",
+)
+ON_DEVICE = ("torch_losses", "torch_chains")  # for a CUDA device: only when asked for by name
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks import report
 
-__all__ = ["run"]
+__all__ = ["interleaved", "run"]
 
 SIZES = ((2**20, 10), (2**17, 100), (2**15, 1000), (8192, 32000), (4096, 65536), (2048, 131072))
 SPREADS = (0.01, 1.0, 5.0)
@@ -87,7 +87,8 @@ def _seconds(step: Step, budget: float = 0.012) -> float:
     return timed(max(3, min(200, int(budget / max(timed(3), 1e-6)))))
 
 
-def _interleaved(steps: dict[str, Step], repeats: int) -> dict[str, float]:
+def interleaved(steps: dict[str, Step], repeats: int) -> dict[str, float]:
+    """Median seconds on the device of each step, taken in turns."""
     for step in steps.values():
         for i in range(4):
             step(i)
@@ -137,7 +138,7 @@ def _against_cross_entropy(b: int, k: int, dtype: Any, repeats: int) -> list[dic
             "copy": lambda i, inputs=inputs, room=room: room.copy_(inputs[i % len(inputs)][0].detach()),
         }
         record: dict[str, Any] = {"b": b, "k": k, "spread": spread, "dtype": str(dtype).removeprefix("torch.")}
-        record["seconds"] = _interleaved(steps, repeats)
+        record["seconds"] = interleaved(steps, repeats)
         record["bytes"] = {"ours": _peak(eager), "cross-entropy": _peak(peer), "scores": x.numel() * x.element_size()}
         record["deterministic"] = bool(torch.equal(eager(0), eager(0)))
         records.append(record)
@@ -154,7 +155,7 @@ def _among_losses(b: int, k: int, dtype: Any, repeats: int) -> dict[str, Any]:
     inputs = _inputs(b, k, 1.0, dtype)
     losses = {name: nt.NashLoss(name) for name in ("zero_one", *LOSSES)}
     steps = {name: _graphed(_step(loss, inputs), len(inputs)) for name, loss in losses.items()}
-    took = _interleaved(steps, repeats)
+    took = interleaved(steps, repeats)
     if k == 10:
         L = np.random.default_rng(0).uniform(size=(k, k))
         np.fill_diagonal(L, 0.0)

@@ -14,7 +14,22 @@ def main() -> None:
     """Run the tables that were asked for, one after another, and rewrite the page."""
     # Thread pools read these once, when NumPy and Numba are first imported.
     os.environ.update(dict.fromkeys(THREADS, "1"))
-    from reproduce import constraints, hidden_chain, matching, matching_time, page, sensitivity, tracks
+    from reproduce import (
+        constraints,
+        hidden_chain,
+        labelling,
+        laptop_parser,
+        matching,
+        matching_time,
+        page,
+        parsers,
+        roles,
+        sensitivity,
+        sentiment,
+        sudoku,
+        tracks,
+        tree_figures,
+    )
     from reproduce.protocol import FULL, QUICK
     from reproduce.run import run_table
     from reproduce.tables import GROUPS
@@ -40,6 +55,13 @@ def main() -> None:
         "table13": matching_time.run,
         "tracking": tracks.run,
         "hidden_chain": hidden_chain.run,
+        "sudoku": sudoku.run,
+        "sentiment": sentiment.run,
+        "roles": roles.run,
+        "labelling": labelling.run,
+        "tree_figures": tree_figures.run,
+        "parsers": parsers.run,
+        "laptop_parser": laptop_parser.run,
     }
     for table in dict.fromkeys(t for name in asked for t in GROUPS.get(name, (name,))):
         if not options.page_only:

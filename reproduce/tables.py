@@ -163,6 +163,9 @@ GROUPS = {
     "XII": ("table12",),
     "XIII": ("table13",),
     "tracking": ("tracking",),
-    "MANA": ("hidden_chain",),
+    "MANA": ("hidden_chain", "sudoku"),
+    "AGM": ("sentiment", "roles"),
+    "labelling": ("labelling",),
+    "trees": ("tree_figures", "parsers", "laptop_parser"),
     "sensitivity": ("sensitivity",),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -282,7 +284,7 @@ def test_more_bad_input():
     ]:
         with pytest.raises(ValueError, match=words):
             NashTagger(**parameters).fit(X, y)
-    model = NashTagger(max_iter=50).fit(X, y)
+    model = NashTagger(alpha=1e-3, max_iter=50).fit(X, y)
     with pytest.raises(ValueError, match="not seen in fit"):
         model.score(X, [["z"] * 30] * 3)
     with pytest.raises(ValueError, match="expected 6"):
@@ -295,3 +297,79 @@ def test_more_bad_input():
     wide += [(20 * i + j, 20 * i + j + 20) for i in range(19) for j in range(20)]
     with pytest.raises(ValueError, match="too wide"):
         NashMarkovNetwork(exact=True).fit([(np.ones((400, 1)), wide)], [np.arange(400) % 9])
+
+
+def test_weights_of_nodes_are_part_of_the_loss():
+    rng = np.random.default_rng(4)
+    X = [rng.standard_normal((n, 3)) for n in (4, 1, 6, 5, 3, 4)]
+    y = [(x[:, 0] + 0.5 * rng.standard_normal(len(x)) > 0).astype(int) + (x[:, 1] > 0) for x in X]
+    counts = [np.arange(1.0, len(x) + 1) for x in X]
+    doubled = NashTagger(smoothing=1.0, alpha=0.02).fit(X, y, node_weight=[2.0 * np.ones(len(x)) for x in X])
+    plain = NashTagger(smoothing=0.5, alpha=0.04).fit(X, y)
+    # Scores and losses twice as large, at twice the smoothing: the same game in other units.
+    assert doubled.objective_ == pytest.approx(2.0 * plain.objective_, rel=0.02)
+    square = [(0, 1), (1, 2), (2, 3), (3, 0)]
+    for loss in ("zero_one", "absolute"):
+        chain = NashTagger(loss, alpha=0.01).fit(X, y, node_weight=counts)
+        graph = NashMarkovNetwork(loss, alpha=0.01).fit([(x, []) for x in X], y, node_weight=counts)
+        assert chain.dual_gap_ <= chain.tol
+        assert graph.dual_gap_ <= graph.tol
+    loopy = NashMarkovNetwork(alpha=0.01).fit(
+        [(X[0], square), (X[5], square)], [y[0], y[5]], node_weight=[counts[0], counts[5]]
+    )
+    assert loopy.dual_gap_ <= loopy.tol
+
+
+def test_no_weights_at_all_train_a_random_field():
+    X, y = [np.array([[1.0], [-1.0], [1.0]]), np.array([[-1.0], [-1.0]])], [[1, 0, 1], [0, 0]]
+    model = NashTagger(smoothing=1.0, alpha=0.1, tol=1e-6, fit_intercept=False)
+    model.fit(X, y, node_weight=[np.zeros(3), np.zeros(2)])
+    total = 0.0
+    for x, labels in zip(X, y, strict=True):
+        scores = [_chain_score(model, x, other) for other in itertools.product((0, 1), repeat=len(x))]
+        total += np.logaddexp.reduce(scores) - _chain_score(model, x, labels)
+    penalty = 0.05 * float(model._weights @ model._weights)
+    assert model.objective_ == pytest.approx(total / 5 + penalty, rel=1e-5)
+
+
+def _chain_score(model, x, labels) -> float:
+    score = sum(float(model.coef_[a] @ row) + model.intercept_[a] for a, row in zip(labels, x, strict=True))
+    score += sum(model.transitions_[a, b] for a, b in itertools.pairwise(labels))
+    return score + model.start_[labels[0]] + model.end_[labels[-1]]
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        ([np.ones(2)], "each of the 2 examples"),
+        ([np.ones(2), np.ones(3)], "each of the 2 nodes"),
+        ([[1, -1]] * 2, "nega"),
+    ],
+)
+def test_bad_weights_of_nodes(weights, words):
+    with pytest.raises(ValueError, match=words):
+        NashTagger().fit([np.eye(2), np.eye(2)], [[0, 1], [1, 0]], node_weight=weights)
+
+
+def test_guesses_that_are_right_stand_for_hidden_labels():
+    rng = np.random.default_rng(6)
+    X = [rng.standard_normal((n, 2)) for n in (4, 3, 5, 2)]
+    y = [(x[:, 0] > 0).astype(int) for x in X]
+    hidden = [np.where(rng.random(len(labels)) < 0.4, -1, labels) for labels in y]
+    edges = [np.ones((len(x) - 1, 1)) for x in X]
+    for inputs in (X, list(zip(X, edges, strict=True))):
+        whole = NashTagger(alpha=0.01).fit(inputs, y)
+        guessed = NashTagger(alpha=0.01).fit(inputs, hidden, guesses=y)
+        assert guessed.objective_ == pytest.approx(whole.objective_, rel=1e-6)
+    # Wrong guesses are corrected for: with every label known they change nothing.
+    wrong = [1 - labels for labels in y]
+    assert NashTagger(alpha=0.01).fit(X, y, guesses=wrong).objective_ == pytest.approx(
+        NashTagger(alpha=0.01).fit(X, y).objective_, rel=1e-6
+    )
+    for guesses, words in (
+        (hidden, "a missing label"),
+        ([labels + 1 for labels in y], "the label 2"),
+        (y[:2], "guesses"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            NashTagger().fit(X, hidden, guesses=guesses)

@@ -147,10 +147,15 @@ def test_an_interrupt_keeps_the_best_weights(n, after, monkeypatch):
     assert abs(trained.dual_gap - (primal - dual) / primal) <= 1e-12
 
 
-def test_an_interrupt_before_any_weights_is_passed_on(monkeypatch):
+def test_an_interrupt_before_any_weights_gives_weights_of_zero(monkeypatch):
     def interrupted(self, w, primal, dual):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Progress, "offer", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        train(any_problem("zero_one", 60, 1e-3), tol=1e-3, max_iter=10, random_state=np.random.default_rng(0))
+    problem = any_problem("zero_one", 60, 1e-3)
+    with pytest.warns() as caught:
+        trained = train(problem, tol=1e-3, max_iter=10, random_state=np.random.default_rng(0))
+    assert any("interrupted" in str(w.message) for w in caught)
+    assert not trained.w.any()
+    assert trained.objective == pytest.approx(objective(problem, trained), rel=1e-12)
+    assert trained.dual_gap == 1.0

@@ -9,7 +9,8 @@ import pytest
 from scipy import sparse
 
 from nashlearn import games
-from nashlearn.games.markov.batch import Networks, threads
+from nashlearn.games.markov.batch import Networks
+from nashlearn.games.threads import threads
 from nashlearn.training.network import NetworkProblem
 from nashlearn.training.node_features import DenseFeatures, SparseFeatures
 from nashlearn.training.smooth import anneal, minimise
@@ -200,3 +201,14 @@ def test_smoothed_training_is_certified():
     assert found.dual_gap <= 1e-4
     exact = data.value(found.w, 0.5) + 0.025 * found.w @ found.w
     assert abs(found.objective - exact) <= 1e-4 * exact
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pairs_keep_their_mass_where_probabilities_underflow(seed):
+    chains = [(30, np.column_stack([np.arange(29), np.arange(1, 30)]))] * 4
+    data = Data(chains, k=5, seed=seed)
+    w = 8.0 * np.random.default_rng(seed).normal(size=data.problem.n_weights)
+    split = data.problem.nodes.n_weights
+    pairs = data.problem.evaluate(w, 0.05).gradient[split:] + data.phi_edges(data.y).ravel() / len(data.y)
+    assert (pairs >= 0.0).all()
+    assert pairs.sum() == pytest.approx(4 * 29 / 120, rel=1e-9)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numbers
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,24 +13,23 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted, validate_data
 
+from nashlearn.distributed.answers import averaged, lazily
+from nashlearn.distributed.collections import is_collection
+from nashlearn.distributed.rows import fit_rows
+from nashlearn.estimators._parameters import check_parameters, number, opened_checkpoint
+from nashlearn.estimators._streaming import StreamingNash
 from nashlearn.training import Problem, Trained, linear, train
 from nashlearn.training.design import PerClass
 from nashlearn.training.gram import Gram, Kernel
 from nashlearn.training.kernel import KernelProblem, SpanPerClass, climb
+from nashlearn.training.progress import Round, scaling_advice
 
 __all__ = ["BaseNash", "PerClassNash", "number"]
 
 _BLOCK = 1 << 26  # bytes of kernel values in a block of predictions
 
 
-def number(value: Any, name: str) -> float:
-    """``value`` as a float, or an error that names the parameter."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be a number; got {value!r}.")
-    return float(value)
-
-
-class BaseNash(ClassifierMixin, BaseEstimator):
+class BaseNash(StreamingNash, ClassifierMixin, BaseEstimator):
     """A game played on linear scores. Subclasses name the game, the design and how they answer."""
 
     alpha: float
@@ -45,6 +44,9 @@ class BaseNash(ClassifierMixin, BaseEstimator):
     warm_start: bool
     random_state: Any
     verbose: int
+    max_time: float | None
+    checkpoint: Any
+    callback: Callable[[Round], object] | None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -57,11 +59,12 @@ class BaseNash(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array or CSR matrix of shape (n, d)
-            Read in place where it is C-ordered float32 or float64, or CSR.
-        y : array-like of shape (n,)
+        X : array or CSR matrix of shape (n, d), Dask array or Dask dataframe
+            Read in place where it is C-ordered float32 or float64, or CSR. Partitions of a Dask collection are read
+            once in every iteration, wherever they are.
+        y : array-like of shape (n,), or Dask array or series
             At least two distinct labels.
-        sample_weight : array-like of shape (n,), optional
+        sample_weight : array-like of shape (n,), or Dask array or series, optional
             Not negative. The loss is the weighted mean: a weight counts as repetitions.
 
         Returns
@@ -74,6 +77,8 @@ class BaseNash(ClassifierMixin, BaseEstimator):
             Where ``dual_gap_`` exceeds ``tol``.
         """
         self._check_parameters()
+        if is_collection(X):
+            return fit_rows(self, X, y, sample_weight)
         X, y = validate_data(
             self,
             X,
@@ -89,7 +94,8 @@ class BaseNash(ClassifierMixin, BaseEstimator):
         classes, codes = np.unique(y, return_inverse=True)
         if classes.size < 2:
             raise ValueError(
-                f"y holds one class only, {classes[0]!r}; {type(self).__name__} needs at least two distinct labels."
+                f"y holds one class only, {classes.tolist()[0]!r}; "
+                f"{type(self).__name__} needs at least two distinct labels."
             )
         X, codes, omega, kept = self._weighted(X, y, codes, sample_weight)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -114,14 +120,24 @@ class BaseNash(ClassifierMixin, BaseEstimator):
             random_state=rng,
             start=self._previous(classes),
             verbose=self.verbose,
+            max_time=self.max_time,
+            callback=self.callback,
+            checkpoint=opened_checkpoint(self, X, codes, omega, classes),
+            advice=scaling_advice if self._pairwise() else lambda: scaling_advice([X]),
         )
+        self._kernel = kernel
+        if kernel is not None:
+            self._keep_support(X, trained.w, kept, bias)
+        return self._conclude(trained, classes, spread)
+
+    def _conclude(self, trained: Trained, classes: np.ndarray, spread: float) -> Any:
+        """Keep what training found and what it certified; a stream ends here."""
+        self.__dict__.pop("_stream", None)
         self.classes_ = classes
         self.n_iter_, self.objective_, self.dual_gap_ = trained.n_iter, trained.objective, trained.dual_gap
-        self._kernel = kernel
-        if kernel is None:
+        self.history_ = trained.rounds
+        if self._kernel is None:
             self._store(trained.w)
-        else:
-            self._keep_support(X, trained.w, kept, bias)
         self._weight_norm = trained.norm
         self._loss_of_training = trained.objective - 0.5 * float(self.alpha) * trained.norm**2
         self._moment_spread = spread
@@ -161,12 +177,9 @@ class BaseNash(ClassifierMixin, BaseEstimator):
         return None
 
     def _check_parameters(self) -> None:
-        for name in ("alpha", "tol", "cache_size"):
-            value = number(getattr(self, name), name)
-            if not 0 < value < np.inf:
-                raise ValueError(f"{name} must be a positive, finite number; got {value!r}.")
-        if not number(self.max_iter, "max_iter").is_integer() or self.max_iter < 1:
-            raise ValueError(f"max_iter must be a positive integer; got {self.max_iter!r}.")
+        check_parameters(self)
+        if not 0 < number(self.cache_size, "cache_size") < np.inf:
+            raise ValueError(f"cache_size must be a positive, finite number; got {self.cache_size!r}.")
 
     def _game_and_scores(self, k: int, d: int) -> tuple[Any, Any, Any, float]:
         """The game to train on, the linear design, its kernel counterpart, and the constant feature."""
@@ -200,8 +213,15 @@ class BaseNash(ClassifierMixin, BaseEstimator):
         position = np.searchsorted(self.classes_, y).clip(max=self.classes_.size - 1)
         wrong = self.classes_[position] != y
         if np.any(wrong):
-            raise ValueError(f"y holds the label {y[wrong][0]!r}, which was not seen in fit; known: {self.classes_}.")
+            raise ValueError(
+                f"y holds the label {y[wrong].tolist()[0]!r}, which was not seen in fit; known: {self.classes_}."
+            )
         return position
+
+    @averaged
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy of ``predict``."""
+        return super().score(X, y, sample_weight)
 
     def worst_case_risk(self, radius: float = 0.0) -> float:
         """Bound on the expected task loss of the randomised prediction ``p`` over a set of distributions.
@@ -209,7 +229,7 @@ class BaseNash(ClassifierMixin, BaseEstimator):
         For every distribution of labels, given the training inputs, whose moments ``E[Phi(x)' y]`` lie within
         ``radius`` (Euclidean) of those of the training data,
 
-            E loss(p, y) <= mean surrogate loss + radius |w|.
+            ``E loss(p, y) <= mean surrogate loss + radius |w|``.
 
         With ``radius=moment_radius(confidence)`` the distribution that the labels were drawn from is among them
         with that confidence: the bound is then a guarantee for new labels at the training inputs. It holds for
@@ -232,7 +252,7 @@ class BaseNash(ClassifierMixin, BaseEstimator):
         The moments are a mean of independent vectors, the ``i``-th within a set of diameter ``D_i``, so by
         McDiarmid's inequality, with ``s^2 = sum_i omega_i^2 D_i^2 / 2``, the radius is
 
-            s (1 + sqrt(log(1 / (1 - confidence)))).
+            ``s (1 + sqrt(log(1 / (1 - confidence))))``.
 
         Parameters
         ----------
@@ -264,6 +284,11 @@ class PerClassNash(BaseNash):
         self.coef_ = np.ascontiguousarray(w[:, :-1])
         self.intercept_ = w[:, -1].copy()
 
+    def _stored(self) -> np.ndarray:
+        """The weights that were stored."""
+        w = np.column_stack([self.coef_, self.intercept_])
+        return np.concatenate([-0.5 * w, 0.5 * w]) if w.shape[0] == 1 else w
+
     def _store_span(self, C: np.ndarray, bias: float) -> None:
         C = C.T
         if C.shape[0] == 2:
@@ -271,6 +296,7 @@ class PerClassNash(BaseNash):
         self.dual_coef_ = np.ascontiguousarray(C)
         self.intercept_ = bias * C.sum(axis=1)
 
+    @lazily
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores (n, k), or (n,) of the second class over the first where there are two."""
         functions = self._functions(X)
@@ -282,6 +308,7 @@ class PerClassNash(BaseNash):
         scores = self.decision_function(X)
         return np.column_stack([-0.5 * scores, 0.5 * scores]) if scores.ndim == 1 else scores
 
+    @averaged
     def task_loss(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean cost of the answers of this estimator on labelled data, in the units of its loss."""
         options = self._answers(X)

@@ -4,6 +4,10 @@ Node ``v`` is labelled with probability ``pi_v``, independently of its label giv
 ``pi_uv``. Dividing what labelled nodes and edges contribute by these gives moments with the right expectation
 [franc2022]_. They are rescaled to what is known without labels: each feature's total over nodes, and the number of
 edges (the estimator of Hájek). The corrected loss may be unbounded below without regularisation: ``alpha > 0``.
+
+Where guesses of all labels are at hand, from a model trained before, their moments are known, and only their mistakes
+have to be estimated from the labelled nodes: ``Phi' g + sum (Phi' y - Phi' g) / pi`` has the same expectation, and the
+less variance the better the guesses are [robins1994]_.
 """
 
 from __future__ import annotations
@@ -12,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from nashlearn.estimators._network_input import Graphs
-from nashlearn.games.markov.batch import Networks, threads
+from nashlearn.estimators._network_input import Graphs, labels_of
+from nashlearn.games.markov.batch import Networks
+from nashlearn.games.threads import threads
 
-__all__ = ["corrected_moments", "given_propensities", "propensities"]
+__all__ = ["augmented_moments", "corrected_moments", "given_propensities", "guessed_codes", "propensities"]
 
 
 def given_propensities(given: Any, graphs: Graphs, missing: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
@@ -100,6 +105,49 @@ def corrected_moments(
         return np.concatenate([of_nodes, np.bincount(code, weights=used, minlength=k * k)])
     of_edges = np.zeros((graphs.edge_features.shape[1], k * k))
     np.add.at(of_edges.T, code, used[:, None] * graphs.edge_features)
+    return np.concatenate([of_nodes, of_edges.ravel()])
+
+
+def guessed_codes(guesses: Any, sizes: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The user's guesses of all labels as numbers of classes, checked."""
+    labels, missing = labels_of(guesses, sizes, "guesses")
+    position = {label: i for i, label in enumerate(classes.tolist())}
+    codes = np.array([position.get(label, -1) for label in labels])
+    if missing.any() or (codes < 0).any():
+        bad = "a missing label" if missing.any() else f"the label {labels[codes < 0][0]!r}, which y does not"
+        raise ValueError(f"guesses must hold a label of y for each node; got {bad}.")
+    return codes
+
+
+def augmented_moments(
+    nodes: Any,
+    networks: Networks,
+    graphs: Graphs,
+    y: np.ndarray,
+    guess: np.ndarray,
+    node_weight: np.ndarray,
+    edge_weight: np.ndarray,
+    node_share: np.ndarray,
+    edge_share: np.ndarray,
+) -> np.ndarray:
+    """``mean Phi' y`` from guesses of all labels and their mistakes at labelled nodes and edges."""
+    k = networks.k
+    labelled = np.flatnonzero(y >= 0)
+    belief = np.zeros((networks.n, k))
+    belief[np.arange(networks.n), guess] = node_share
+    np.add.at(belief, (labelled, y[labelled]), node_weight[labelled])
+    np.add.at(belief, (labelled, guess[labelled]), -node_weight[labelled])
+    of_nodes = np.empty(nodes.n_weights)
+    nodes.gradient(belief[networks.order], of_nodes, threads(1))
+    u, v = graphs.all_edges().T
+    both = (y[u] >= 0) & (y[v] >= 0)
+    used = np.where(both, edge_weight, 0.0)
+    code = np.concatenate([guess[u] * k + guess[v], np.where(both, y[u] * k + y[v], 0)])
+    counted = np.concatenate([edge_share - used, used])
+    if graphs.edge_features is None:
+        return np.concatenate([of_nodes, np.bincount(code, weights=counted, minlength=k * k)])
+    of_edges = np.zeros((graphs.edge_features.shape[1], k * k))
+    np.add.at(of_edges.T, code, counted[:, None] * np.tile(graphs.edge_features, (2, 1)))
     return np.concatenate([of_nodes, of_edges.ravel()])
 
 

@@ -10,11 +10,20 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from nashlearn.distributed.answers import lazily
 from nashlearn.estimators._base import number
-from nashlearn.estimators._missing import corrected_moments, given_propensities, propensities
-from nashlearn.estimators._network_input import Graphs, NamedFeatures, labels_of
+from nashlearn.estimators._missing import (
+    augmented_moments,
+    corrected_moments,
+    given_propensities,
+    guessed_codes,
+    propensities,
+)
+from nashlearn.estimators._network_input import Graphs, NamedFeatures, labels_of, node_counts
 from nashlearn.estimators._structured import StructuredNash, example_weights
-from nashlearn.games.markov.batch import Networks, threads
+from nashlearn.estimators._vocabulary import united, vocabulary
+from nashlearn.games.markov.batch import Networks
+from nashlearn.games.threads import threads
 from nashlearn.training.network import NetworkProblem, edge_scores
 from nashlearn.training.node_features import DenseFeatures, SparseFeatures
 
@@ -35,11 +44,21 @@ class NetworkNash(StructuredNash):
     n_jobs: int | None
     _pattern: Any
     _given: Any = None  # propensities of the fit under way
+    _counts: Any = None  # its weights of nodes
+    _guesses: Any = None  # and its guesses of labels
     _named: NamedFeatures | None
     _edge_width: int | None
     n_features_in_: int
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, propensities: Any = None) -> Any:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        propensities: Any = None,
+        node_weight: Any = None,
+        guesses: Any = None,
+    ) -> Any:
         """Train to a relative duality gap of ``tol``.
 
         Parameters
@@ -52,29 +71,42 @@ class NetworkNash(StructuredNash):
         propensities : list, optional
             For each example the probabilities (n,) with which its nodes are labelled, or a pair of those and of the
             probabilities (m,) that both ends of its edges are. Estimated where not given, see ``propensity``.
+        node_weight : list of arrays (n,), optional
+            For each example what a mistake at its nodes counts, times the loss; not negative. Unlike
+            ``sample_weight`` it is part of the loss, not a number of repetitions. All 0 trains a random field.
+        guesses : list of sequences of labels, optional
+            Where labels are missing: labels of all nodes from another source, as the predictions of an earlier fit.
+            They stand for all labels, and their mistakes are corrected for at the nodes whose labels are known.
 
         Returns
         -------
         self
         """
-        self._given = propensities
+        self._given, self._counts, self._guesses = propensities, node_weight, guesses
         try:
             return super().fit(X, y, sample_weight)
         finally:
-            del self._given
+            del self._given, self._counts, self._guesses
+
+    @property
+    def feature_names_(self) -> list[str]:
+        """Names of the columns of ``coef_``, where features are named."""
+        if getattr(self, "_named", None) is None:
+            raise AttributeError(f"{type(self).__name__} has no feature_names_: it was not trained on named features.")
+        return list(self._named.columns)  # type: ignore[union-attr]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if not 0 <= number(self.smoothing, "smoothing") < np.inf:
             raise ValueError(f"smoothing must be finite and not negative; got {self.smoothing!r}.")
-        if self.propensity not in ("homogeneous", "node"):
-            raise ValueError(f'propensity must be "homogeneous" or "node"; got {self.propensity!r}.')
+
+    def _also(self) -> Any:
+        return self._given, self._counts, self._guesses
 
     def _smoothing(self) -> tuple[float, Iterable[float]]:
         if self.smoothing > 0:
             return float(self.smoothing), (float(self.smoothing),)
-        scale = float(self._networks.costs.max()) or 1.0
-        return 0.0, tuple(scale * s for s in _SCHEDULE)
+        return 0.0, tuple(self._networks.scale * s for s in _SCHEDULE)
 
     def _read(self, X: Any, grow: bool) -> Graphs:
         """``X`` as graphs; ``grow`` in training, where features get their columns."""
@@ -84,7 +116,7 @@ class NetworkNash(StructuredNash):
         """Columns that every example is given besides its features."""
         return np.ones((int(graphs.sizes.sum()), int(bool(self.fit_intercept))))
 
-    def _make_networks(self, graphs: Graphs, k: int) -> Networks:
+    def _make_networks(self, graphs: Graphs, k: int, counts: np.ndarray | None = None) -> Networks:
         raise NotImplementedError
 
     def _problem(self, X: Any, y: Any, sample_weight: Any) -> NetworkProblem:
@@ -104,7 +136,7 @@ class NetworkNash(StructuredNash):
         y_code[~missing] = codes
         given = given_propensities(self._given, graphs, missing)
         self._check_loss(k)
-        networks = self._make_networks(graphs, k)
+        networks = self._make_networks(graphs, k, node_counts(self._counts, graphs.sizes))
         self.is_exact_ = networks.is_exact
         self._networks = networks
         total = float(weight @ graphs.sizes)
@@ -113,21 +145,61 @@ class NetworkNash(StructuredNash):
         of_node, of_edge = propensities(given, graphs, missing, self.propensity)
         extra = self._extra_columns(graphs)
         nodes, pattern = self._features(graphs.nodes, extra, y_code, k, networks.order)
-        moments = corrected_moments(
-            nodes,
-            networks,
-            graphs,
-            y_code,
-            per_node / of_node,
-            per_edge / of_edge,
-            per_node,
-            per_edge,
-            bool(missing.any()),
-        )
+        weights = per_node / of_node, per_edge / of_edge, per_node, per_edge
+        if self._guesses is None:
+            moments = corrected_moments(nodes, networks, graphs, y_code, *weights, bool(missing.any()))
+        else:
+            guess = guessed_codes(self._guesses, graphs.sizes, self.classes_)
+            moments = augmented_moments(nodes, networks, graphs, y_code, guess, *weights)
         self._pattern, self._n_extra = pattern, extra.shape[1]
         self.n_features_in_ = graphs.nodes.shape[1]
         self._edge_width = None if graphs.edge_features is None else graphs.edge_features.shape[1]
         self._node_weights = nodes.n_weights
+        run = threads(joblib.effective_n_jobs(self.n_jobs))
+        return NetworkProblem(networks, nodes, graphs.edge_features, moments, per_node[networks.order], run)
+
+    def _survey(self, X: Any, y: Any) -> tuple[np.ndarray, Any]:
+        if any(given is not None for given in self._also()):
+            raise ValueError("propensities, node_weight and guesses must be None for Dask bags.")
+        graphs = self._read(X, grow=True)
+        labels, missing = labels_of(y, graphs.sizes)
+        if missing.any():
+            raise ValueError("y must hold every label for Dask bags: what stands for missing ones depends on all data.")
+        columns = None if self._named is None else list(self._named.columns)
+        edge_width = None if graphs.edge_features is None else graphs.edge_features.shape[1]
+        return graphs.sizes, vocabulary(graphs.nodes, np.array(labels.tolist()), columns, edge_width)
+
+    def _merged(self, one: Any, other: Any) -> Any:
+        return united(one, other)
+
+    def _adopt(self, facts: Any) -> None:
+        if facts.classes.size < 2:
+            raise ValueError(f"y holds one class only, {facts.classes[0]!r}; at least two are needed.")
+        k = facts.classes.size
+        self._check_loss(k)
+        single = Graphs(np.zeros((1, facts.width)), np.ones(1, np.int64), [np.zeros((0, 2), np.int64)], None)
+        self._n_extra = self._extra_columns(single).shape[1]
+        self.classes_, self.n_features_in_, self._edge_width = facts.classes, facts.width, facts.edge_width
+        self._named = None
+        if facts.columns is not None:
+            self._named = NamedFeatures()
+            self._named.columns.update((name, i) for i, name in enumerate(facts.columns))
+        self._pattern = facts.pattern(self._n_extra, bool(self.unseen_pairs))
+        whole = (facts.width + self._n_extra) * k
+        self._node_weights = whole if self._pattern is None else self._pattern[1].size
+        self._networks = self._make_networks(single, k)
+        self.is_exact_ = self._networks.is_exact  # so far
+
+    def _part(self, X: Any, y: Any, sample_weight: Any) -> NetworkProblem:
+        graphs = self._read(X, grow=False)
+        k = self.classes_.size
+        codes = np.searchsorted(self.classes_, np.array(labels_of(y, graphs.sizes)[0].tolist()))
+        networks = self._make_networks(graphs, k)
+        share = sample_weight / float(sample_weight @ graphs.sizes)
+        per_node, per_edge = np.repeat(share, graphs.sizes), np.repeat(share, graphs.edge_counts)
+        nodes, _ = self._features(graphs.nodes, self._extra_columns(graphs), None, k, networks.order)
+        weights = per_node, per_edge, per_node, per_edge
+        moments = corrected_moments(nodes, networks, graphs, codes, *weights, rescale=False)
         run = threads(joblib.effective_n_jobs(self.n_jobs))
         return NetworkProblem(networks, nodes, graphs.edge_features, moments, per_node[networks.order], run)
 
@@ -203,6 +275,7 @@ class NetworkNash(StructuredNash):
         answers[networks.order] = rows
         return np.split(answers, graphs.offsets[1:-1])
 
+    @lazily
     def decision_function(self, X: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         """Scores of each example: of nodes (n, k) and of edges (m, k, k)."""
         graphs, networks, S, T, _ = self._scored(X)
@@ -210,17 +283,24 @@ class NetworkNash(StructuredNash):
         tables = np.broadcast_to(T, (int(counts.sum()), *T.shape[1:]))
         return list(zip(self._split(S, graphs, networks), np.split(tables, np.cumsum(counts)[:-1]), strict=True))
 
-    def predict(self, X: Any) -> list[np.ndarray]:
-        """The labeling with the largest score of each example."""
-        graphs, networks, S, T, run = self._scored(X)
-        return self._split(self.classes_[networks.argmax(S, T, run)], graphs, networks)
+    @lazily
+    def predict(self, X: Any, **options: Any) -> list[np.ndarray]:
+        """The labeling with the largest score of each example.
 
+        ``options`` are for graphs that are not played exactly, those of ``maximise`` of
+        :func:`nashlearn.games.markov`: ``method="ascent"`` for a fast search, ``time_limit`` seconds for each.
+        """
+        graphs, networks, S, T, run = self._scored(X)
+        return self._split(self.classes_[networks.argmax(S, T, run, **options)], graphs, networks)
+
+    @lazily
     def predict_proba(self, X: Any) -> list[np.ndarray]:
         """The predictor's strategy (n, k) at each node: minimax optimal and sparse, not calibrated."""
         graphs, networks, S, T, run = self._scored(X)
         self._settle(networks, S, T, run)
         return self._split(networks.replies(), graphs, networks)
 
+    @lazily
     def marginals(self, X: Any) -> list[np.ndarray]:
         """The adversary's label distribution (n, k) at each node: with smoothing, what a random field would say."""
         graphs, networks, S, T, run = self._scored(X)
@@ -228,7 +308,7 @@ class NetworkNash(StructuredNash):
 
     def _settle(self, networks: Networks, S: np.ndarray, T: np.ndarray, run: Any) -> np.ndarray:
         """Sweep until no reply can gain more than ``tol`` of the largest loss at a node, in the mean; marginals."""
-        scale = float(networks.costs.max()) or 1.0
+        scale = networks.scale
         weight = np.full(networks.n, 1.0 / networks.n)
         for _ in range(_ROUNDS):
             played = networks.play(S, T, float(self.smoothing) or 0.01 * scale, weight, run)

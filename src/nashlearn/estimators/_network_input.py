@@ -11,7 +11,7 @@ from scipy import sparse
 
 from nashlearn.games.markov.game import check_edges
 
-__all__ = ["Graphs", "NamedFeatures", "labels_of", "read_graphs", "read_sequences"]
+__all__ = ["Graphs", "NamedFeatures", "labels_of", "node_counts", "read_graphs", "read_sequences"]
 
 
 @dataclass
@@ -52,6 +52,25 @@ class NamedFeatures:
 
     def __init__(self) -> None:
         self.columns: dict[str, int] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Two arrays in place of as many names as there are features: what is saved stays small and quick to load."""
+        if not all(isinstance(name, str) for name in self.columns):
+            return {"columns": self.columns}
+        names = [name.encode("utf-8", "surrogatepass") for name in self.columns]
+        return {
+            "text": np.frombuffer(b"".join(names), dtype=np.uint8),
+            "sizes": np.array([len(name) for name in names], dtype=np.int64),
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "columns" in state:
+            self.columns = state["columns"]
+            return
+        text, ends = state["text"].tobytes(), np.cumsum(state["sizes"]).tolist()
+        starts = [0, *ends[:-1]]
+        spans = enumerate(zip(starts, ends, strict=True))
+        self.columns = {text[a:b].decode("utf-8", "surrogatepass"): i for i, (a, b) in spans}
 
     def matrix(self, items: Sequence[Any], grow: bool) -> sparse.csr_matrix:
         """A row for each item; unless ``grow``, unknown features are left out."""
@@ -196,21 +215,36 @@ def read_graphs(
     return Graphs(matrix, sizes, edges, pairs), named
 
 
-def labels_of(y: Any, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def labels_of(y: Any, sizes: np.ndarray, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
     """All labels one after another, as objects, and which of them are missing (None or -1)."""
     rows = list(y)
     if len(rows) != sizes.size:
-        raise ValueError(f"y holds labels of {len(rows)} examples, X holds {sizes.size}.")
+        raise ValueError(f"{name} holds labels of {len(rows)} examples, X holds {sizes.size}.")
     flat: list[Any] = []
     for i, (row, n) in enumerate(zip(rows, sizes.tolist(), strict=True)):
         if isinstance(row, (str, bytes)) or not hasattr(row, "__len__") or len(row) != n:
-            raise ValueError(f"y[{i}] must hold one label for each of the {n} nodes of X[{i}]; got {row!r:.60}.")
+            raise ValueError(f"{name}[{i}] must hold one label for each of the {n} nodes of X[{i}]; got {row!r:.60}.")
         flat.extend(row.tolist() if isinstance(row, np.ndarray) else row)
     missing = np.array(
         [label is None or (not isinstance(label, str) and label == -1) for label in flat], dtype=np.bool_
     )
     if len({isinstance(label, str) for label, gone in zip(flat, missing, strict=True) if not gone}) > 1:
-        raise ValueError("y must hold labels of one kind: it mixes strings with others.")
+        raise ValueError(f"{name} must hold labels of one kind: it mixes strings with others.")
     labels = np.empty(len(flat), dtype=object)
     labels[:] = flat
     return labels, missing
+
+
+def node_counts(node_weight: Any, sizes: np.ndarray) -> np.ndarray | None:
+    """What a mistake at each node of all examples counts, checked; None for 1 each."""
+    if node_weight is None:
+        return None
+    if len(node_weight) != sizes.size:
+        raise ValueError(f"node_weight must be given for each of the {sizes.size} examples; got {len(node_weight)}.")
+    parts = [np.asarray(part, dtype=np.float64) for part in node_weight]
+    for i, (part, n) in enumerate(zip(parts, sizes.tolist(), strict=True)):
+        if part.shape != (n,):
+            raise ValueError(f"node_weight[{i}] must hold a number for each of the {n} nodes; got shape {part.shape}.")
+        if not (np.isfinite(part).all() and (part >= 0).all()):
+            raise ValueError(f"node_weight[{i}] must be finite and not negative.")
+    return np.concatenate(parts)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from nashlearn.estimators._base import number
+from nashlearn.distributed.answers import mistakes
+from nashlearn.distributed.bags import bag_problem
+from nashlearn.distributed.collections import is_collection
+from nashlearn.estimators._parameters import check_parameters, number, opened_checkpoint
+from nashlearn.training.progress import Round, scaling_advice
 from nashlearn.training.smooth import StructuredProblem, anneal
 
 __all__ = ["StructuredNash", "example_weights"]
@@ -32,6 +37,14 @@ def example_weights(sample_weight: Any, n: int) -> np.ndarray:
     return weight
 
 
+def _matrices(X: Any) -> Iterator[Any]:
+    """The features of examples that hold them as arrays, or as tuples that begin with one."""
+    for example in X:
+        features = example[0] if isinstance(example, tuple) else example
+        if isinstance(features, np.ndarray) or sparse.issparse(features):
+            yield features
+
+
 class StructuredNash(BaseEstimator):
     """A game played on linear scores of the parts of an output.
 
@@ -44,6 +57,10 @@ class StructuredNash(BaseEstimator):
     max_iter: int
     warm_start: bool
     verbose: int
+    n_jobs: int | None
+    max_time: float | None
+    checkpoint: Any
+    callback: Callable[[Round], object] | None
     _weights: np.ndarray
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -51,9 +68,9 @@ class StructuredNash(BaseEstimator):
 
         Parameters
         ----------
-        X : list of examples
-        y : list of their outputs
-        sample_weight : array-like of shape (n_examples,), optional
+        X : list of examples, or Dask bag of them
+        y : list of their outputs, or Dask bag with the partitions of ``X``
+        sample_weight : array-like of shape (n_examples,), or Dask bag, optional
             Not negative. The loss is the weighted mean: a weight counts as repetitions.
 
         Returns
@@ -66,7 +83,13 @@ class StructuredNash(BaseEstimator):
             Where ``dual_gap_`` exceeds ``tol``.
         """
         self._check_parameters()
-        problem = self._problem(X, y, sample_weight)
+        problem: StructuredProblem
+        data: tuple[Any, ...]
+        if is_collection(X):
+            problem = bag_problem(self, X, y, sample_weight)
+            data, features = (X.name, getattr(y, "name", None), getattr(sample_weight, "name", None)), ()
+        else:
+            problem, data, features = self._problem(X, y, sample_weight), (X, y, sample_weight), X
         start = self._weights if self.warm_start and hasattr(self, "_weights") else None
         if start is not None and start.shape != (problem.n_weights,):
             start = None
@@ -80,16 +103,41 @@ class StructuredNash(BaseEstimator):
             max_iter=self.max_iter,
             start=start,
             verbose=self.verbose,
+            max_time=self.max_time,
+            callback=self.callback,
+            checkpoint=opened_checkpoint(self, *data, self._also()),
+            advice=lambda: scaling_advice(_matrices(features)),
         )
         self._weights = trained.w
         self._loss_of_training = trained.loss
         self.objective_, self.dual_gap_, self.n_iter_ = trained.objective, trained.dual_gap, trained.n_iter
+        self.history_ = trained.rounds
         self._store(trained.w)
         return self
 
     def _problem(self, X: Any, y: Any, sample_weight: Any) -> StructuredProblem:
         """The training problem, after every check of the data."""
         raise NotImplementedError
+
+    def _survey(self, X: Any, y: Any) -> tuple[np.ndarray, Any]:
+        """Sizes of the examples of a partition, and what all partitions must agree on."""
+        raise NotImplementedError
+
+    def _merged(self, one: Any, other: Any) -> Any:
+        """What two partitions agree on, or an error."""
+        raise NotImplementedError
+
+    def _adopt(self, facts: Any) -> None:
+        """Take what all partitions agree on for the data's own."""
+        raise NotImplementedError
+
+    def _part(self, X: Any, y: Any, sample_weight: Any) -> StructuredProblem:
+        """The training problem of a partition, once that was adopted."""
+        raise NotImplementedError
+
+    def _also(self) -> Any:
+        """What the problem depends on besides the parameters and the arguments that all estimators have."""
+        return None
 
     def _smoothing(self) -> tuple[float, Iterable[float]]:
         """The smoothing that the certificate is for, and those that lead to it."""
@@ -108,15 +156,13 @@ class StructuredNash(BaseEstimator):
         raise NotImplementedError
 
     def _check_parameters(self) -> None:
-        for name in ("alpha", "tol"):
-            value = number(getattr(self, name), name)
-            if not 0 < value < np.inf:
-                raise ValueError(f"{name} must be a positive, finite number; got {value!r}.")
-        if not number(self.max_iter, "max_iter").is_integer() or self.max_iter < 1:
-            raise ValueError(f"max_iter must be a positive integer; got {self.max_iter!r}.")
+        check_parameters(self)
 
     def task_loss(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean loss per predicted variable of the predictions on labelled data."""
+        if is_collection(X):
+            lost, variables = mistakes(self, X, y, sample_weight)
+            return float(lost / max(variables, np.finfo(float).tiny))
         losses, sizes = self._mistakes(X, y)
         weight = example_weights(sample_weight, losses.size)
         return float(weight @ losses / max(weight @ sizes, np.finfo(float).tiny))

@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 
 from nashlearn import games
+from nashlearn.distributed.answers import lazily
 from nashlearn.estimators._base import PerClassNash
 
 __all__ = ["NashAbstainer"]
+
+_LEAST = 1e-100  # prices below are lost in products
 
 
 class NashAbstainer(PerClassNash):
@@ -28,12 +31,12 @@ class NashAbstainer(PerClassNash):
         What ``predict_or_abstain`` answers where it abstains. Must not be a class.
     alpha, kernel, gamma, degree, coef0, fit_intercept, class_weight, tol, cache_size, max_iter
         As for :class:`NashClassifier`.
-    warm_start, random_state, verbose
+    warm_start, random_state, verbose, max_time, checkpoint, callback
         As for :class:`NashClassifier`.
 
     Attributes
     ----------
-    classes_, coef_, intercept_, objective_, dual_gap_, n_iter_
+    classes_, coef_, intercept_, objective_, dual_gap_, n_iter_, history_
         As for :class:`NashClassifier`.
 
     Examples
@@ -64,6 +67,9 @@ class NashAbstainer(PerClassNash):
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
+        max_time: float | None = None,
+        checkpoint: Any = None,
+        callback: Any = None,
     ):
         self.abstain_cost = abstain_cost
         self.abstain_label = abstain_label
@@ -80,10 +86,21 @@ class NashAbstainer(PerClassNash):
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
+        self.max_time = max_time
+        self.checkpoint = checkpoint
+        self.callback = callback
 
     def _make_game(self, k: int) -> Any:
-        return games.abstain(k, self.abstain_cost)
+        try:
+            game = games.abstain(k, self.abstain_cost)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"abstain_cost is refused: {error}") from None
+        prices = game.costs[-1]
+        if ((prices > 0) & (prices < _LEAST)).any():
+            raise ValueError(f"abstain_cost must be 0 or at least {_LEAST}; got {self.abstain_cost!r}.")
+        return game
 
+    @lazily
     def predict(self, X: Any) -> np.ndarray:
         """Labels of the largest scores, without abstaining."""
         best = self._scores(X).argmax(axis=1)
@@ -93,6 +110,7 @@ class NashAbstainer(PerClassNash):
         scores = self._scores(X)
         return self._game.solve(scores).p.argmax(axis=1)
 
+    @lazily
     def predict_or_abstain(self, X: Any) -> np.ndarray:
         """Labels, and ``abstain_label`` where abstaining is the largest entry of ``p`` ([fathony2019]_, Cor. 2.4)."""
         options = self._answers(X)
@@ -102,11 +120,13 @@ class NashAbstainer(PerClassNash):
         joint = np.result_type(self.classes_, answer) if self.classes_.dtype.kind == answer.dtype.kind else object
         return np.concatenate([self.classes_.astype(joint), answer.astype(joint)])[options]
 
+    @lazily
     def abstain_proba(self, X: Any) -> np.ndarray:
         """Probability (n,) with which the equilibrium strategy ``p`` abstains."""
         scores = self._scores(X)
         return self._game.solve(scores).p[:, -1]
 
+    @lazily
     def predict_proba(self, X: Any) -> np.ndarray:
         """The rest of ``p`` (n, k), renormalised; the label of the largest score where ``p`` surely abstains."""
         scores = self._scores(X)

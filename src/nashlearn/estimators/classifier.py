@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from nashlearn import games
+from nashlearn.distributed.answers import averaged, lazily
 from nashlearn.estimators._base import PerClassNash
 
 __all__ = ["NashClassifier"]
@@ -18,7 +19,6 @@ _NAMED: dict[str, Callable[[int], Any]] = {
     "absolute": games.absolute,
     "squared": games.squared,
 }
-_DECISIONS = ("scores", "equilibrium")
 
 
 class NashClassifier(PerClassNash):
@@ -65,6 +65,14 @@ class NashClassifier(PerClassNash):
         Seed of the order in which examples are visited.
     verbose : int, default=0
         Print each certificate where positive.
+    max_time : float, optional
+        Seconds of training after which it ends at the best weights so far.
+    checkpoint : path-like, optional
+        File in which training keeps its state, every few seconds and at its end. A fit that finds the file of its own
+        data and parameters goes on from there; one of others is refused. See :mod:`nashlearn.training.checkpoint`.
+    callback : callable, optional
+        Called after each round with a :class:`nashlearn.training.progress.Round`. A KeyboardInterrupt, also one that
+        it raises, ends training at the best weights so far.
 
     Attributes
     ----------
@@ -80,6 +88,8 @@ class NashClassifier(PerClassNash):
         Its certificate: the relative distance to the optimum is at most this.
     n_iter_ : int
         Sweeps and Newton steps taken.
+    history_ : list of Round
+        The certificate over time: (n_iter, seconds, objective, bound, gap) after each round.
 
     Examples
     --------
@@ -109,6 +119,9 @@ class NashClassifier(PerClassNash):
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
+        max_time: float | None = None,
+        checkpoint: Any = None,
+        callback: Any = None,
     ):
         self.loss = loss
         self.alpha = alpha
@@ -125,11 +138,9 @@ class NashClassifier(PerClassNash):
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.decision not in _DECISIONS:
-            raise ValueError(f"decision must be one of {_DECISIONS}; got {self.decision!r}.")
+        self.max_time = max_time
+        self.checkpoint = checkpoint
+        self.callback = callback
 
     def _make_game(self, k: int) -> Any:
         if isinstance(self.loss, str):
@@ -139,13 +150,17 @@ class NashClassifier(PerClassNash):
                     + (" For abstention use NashAbstainer." if self.loss == "abstain" else "")
                 )
             return _NAMED[self.loss](k)
-        game = self.loss(k) if callable(self.loss) else games.cost(self.loss)
+        try:
+            game = self.loss(k) if callable(self.loss) else games.cost(self.loss)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"loss must be one of {tuple(_NAMED)}, a cost matrix or a callable: {error}") from error
         if not hasattr(game, "n_labels"):
             raise TypeError(f"loss must map the number of classes to a game of nashlearn.games; it returned {game!r}.")
         if game.n_labels != k:
             raise ValueError(f"loss has {game.n_labels} columns, but y has {k} classes; it needs one for each.")
         return game
 
+    @lazily
     def predict_proba(self, X: Any) -> np.ndarray:
         """The predictor's equilibrium strategy ``p`` (n, options): minimax optimal and sparse, not calibrated.
 
@@ -161,11 +176,13 @@ class NashClassifier(PerClassNash):
             return self._game.solve(scores).p.argmax(axis=1)
         return scores.argmax(axis=1)
 
+    @lazily
     def predict(self, X: Any) -> np.ndarray:
         """Labels, or indices of options where the cost matrix is not square."""
         options = self._answers(X)
         return self.classes_[options] if self._game.n_options == self._game.n_labels else options
 
+    @averaged
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy. Where options are not labels there is none: use :meth:`task_loss`."""
         check_is_fitted(self)

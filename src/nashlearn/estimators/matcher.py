@@ -9,6 +9,7 @@ import joblib
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from nashlearn.distributed.answers import lazily
 from nashlearn.estimators._base import number
 from nashlearn.estimators._matching_input import (
     PARTS,
@@ -51,6 +52,14 @@ class NashMatcher(StructuredNash):
         Threads. The result does not depend on their number.
     verbose : int
         Print a line for each iteration where positive.
+    max_time : float, optional
+        Seconds of training after which it ends at the best weights so far.
+    checkpoint : path-like, optional
+        File in which training keeps its state, every few seconds and at its end. A fit that finds the file of its own
+        data and parameters goes on from there; one of others is refused. See :mod:`nashlearn.training.checkpoint`.
+    callback : callable, optional
+        Called after each round with a :class:`nashlearn.training.progress.Round`. A KeyboardInterrupt, also one that
+        it raises, ends training at the best weights so far.
 
     Attributes
     ----------
@@ -62,6 +71,8 @@ class NashMatcher(StructuredNash):
         Whether elements may stay alone.
     objective_, dual_gap_, n_iter_ : float, float, int
         The objective, its proven relative distance from the optimum, and the iterations taken.
+    history_ : list of Round
+        The certificate over time: (n_iter, seconds, objective, bound, gap) after each round.
 
     Notes
     -----
@@ -101,6 +112,9 @@ class NashMatcher(StructuredNash):
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
+        max_time: float | None = None,
+        checkpoint: Any = None,
+        callback: Any = None,
     ):
         self.alpha = alpha
         self.smoothing = smoothing
@@ -109,6 +123,9 @@ class NashMatcher(StructuredNash):
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.max_time = max_time
+        self.checkpoint = checkpoint
+        self.callback = callback
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -122,10 +139,7 @@ class NashMatcher(StructuredNash):
     def _problem(self, X: Any, y: Any, sample_weight: Any) -> MatchingProblem:
         given = examples(X)
         answers = assignments(y, given)
-        partial = any(
-            example.partial or example.pairs.shape[0] != example.pairs.shape[1] or bool((partners < 0).any())
-            for example, partners in zip(given, answers, strict=True)
-        )
+        partial = _some_alone(given, answers)
         given = [completed(example, partial) for example in given]
         widths = common_widths(given)
         refuse_impossible(given, answers)
@@ -136,6 +150,22 @@ class NashMatcher(StructuredNash):
         problem = MatchingProblem(MatchingDesign(given), answers, weight / total, joblib.effective_n_jobs(self.n_jobs))
         self.partial_, self._widths = partial, widths  # last: data that are refused leave an earlier fit as it was
         return problem
+
+    def _survey(self, X: Any, y: Any) -> tuple[np.ndarray, Any]:
+        given = examples(X)
+        answers = assignments(y, given)
+        partial = _some_alone(given, answers)
+        widths = common_widths([completed(example, partial) for example in given])
+        return np.array([len(partners) for partners in answers]), (partial, widths)
+
+    def _merged(self, one: Any, other: Any) -> Any:
+        return max(one, other, key=lambda facts: (facts[0], len(facts[1])))  # widths are compared by those who build
+
+    def _adopt(self, facts: Any) -> None:
+        self.partial_, self._widths = facts
+
+    def _part(self, X: Any, y: Any, sample_weight: Any) -> MatchingProblem:
+        return self._problem([tuple(completed(example, self.partial_)) for example in examples(X)], y, sample_weight)
 
     def _store(self, w: np.ndarray) -> None:
         for name in ("leave_coef_", "enter_coef_"):
@@ -161,6 +191,7 @@ class NashMatcher(StructuredNash):
         refuse_impossible(given)
         return given
 
+    @lazily
     def decision_function(self, X: Any) -> list[np.ndarray]:
         """Scores of each example, (n1, n2); or (n1 + 1, n2 + 1) where elements may stay alone.
 
@@ -169,11 +200,13 @@ class NashMatcher(StructuredNash):
         design = MatchingDesign(self._for_prediction(X))
         return design.matrices(np.where(design.forbidden, -np.inf, design.scores(self._weights)))
 
+    @lazily
     def predict(self, X: Any) -> list[np.ndarray]:
         """Partners (n1,) of the left elements of each example in the best matching, -1 for none."""
         design = MatchingDesign(self._for_prediction(X))
         return design.best(design.scores(self._weights))
 
+    @lazily
     def predict_proba(self, X: Any) -> list[np.ndarray]:
         """The predictor's equilibrium strategy ``p`` (n1, n2) of each example: how probable each pair is.
 
@@ -190,3 +223,11 @@ class NashMatcher(StructuredNash):
         answers = assignments(y, examples(X))
         wrong = [np.count_nonzero(a != b) for a, b in zip(predicted, answers, strict=True)]
         return np.array(wrong, dtype=np.float64), np.array([len(a) for a in answers], dtype=np.float64)
+
+
+def _some_alone(given: list[Example], answers: list[np.ndarray]) -> bool:
+    """Whether some element may or must stay alone."""
+    return any(
+        example.partial or example.pairs.shape[0] != example.pairs.shape[1] or bool((partners < 0).any())
+        for example, partners in zip(given, answers, strict=True)
+    )

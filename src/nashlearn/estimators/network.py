@@ -24,6 +24,8 @@ class NashMarkovNetwork(NetworkNash):
     ----------
     loss, alpha, smoothing, fit_intercept, unseen_pairs, propensity, tol, max_iter, warm_start, n_jobs, verbose
         As those of :class:`NashTagger`.
+    max_time, checkpoint, callback
+        As those of :class:`NashTagger`.
     exact : {"auto", True, False}, default="auto"
         Whether graphs with cycles are played exactly, on a tree of cliques, or over the local polytope: an upper bound
         on the loss. "auto" is exact where the tables are small enough; True refuses other graphs.
@@ -40,6 +42,8 @@ class NashMarkovNetwork(NetworkNash):
         Whether all graphs of the training data were played exactly.
     objective_, dual_gap_, n_iter_
         Objective at the weights, its relative distance to the optimum at most, iterations.
+    history_ : list of Round
+        The certificate over time: (n_iter, seconds, objective, bound, gap) after each round.
 
     Examples
     --------
@@ -55,7 +59,7 @@ class NashMarkovNetwork(NetworkNash):
         self,
         loss: Any = "zero_one",
         *,
-        alpha: float = 1e-3,
+        alpha: float = 1e-4,
         smoothing: float = 0.5,
         exact: Any = "auto",
         fit_intercept: bool = True,
@@ -66,6 +70,9 @@ class NashMarkovNetwork(NetworkNash):
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
+        max_time: float | None = None,
+        checkpoint: Any = None,
+        callback: Any = None,
     ):
         self.loss = loss
         self.alpha = alpha
@@ -79,6 +86,9 @@ class NashMarkovNetwork(NetworkNash):
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.max_time = max_time
+        self.checkpoint = checkpoint
+        self.callback = callback
 
     def _read(self, X: Any, grow: bool) -> Graphs:
         named: NamedFeatures | None = None if grow else self._named
@@ -86,12 +96,10 @@ class NashMarkovNetwork(NetworkNash):
         graphs, named = read_graphs(X, named, width, None if grow else self._edge_width, grow)
         if grow:
             self._named = named
-            if named is not None:
-                self.feature_names_ = list(named.columns)
         return graphs
 
-    def _make_networks(self, graphs: Graphs, k: int) -> Networks:
-        return Networks(graphs.sizes, graphs.edges, k, self.loss, self.exact)
+    def _make_networks(self, graphs: Graphs, k: int, counts: np.ndarray | None = None) -> Networks:
+        return Networks(graphs.sizes, graphs.edges, k, self.loss, self.exact, counts)
 
     def _store_edges(self, rest: np.ndarray, edges: np.ndarray) -> None:
         self.edge_coef_ = edges

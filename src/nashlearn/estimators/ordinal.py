@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from nashlearn import games
+from nashlearn.distributed.answers import averaged, lazily
 from nashlearn.estimators._base import BaseNash
 from nashlearn.games.thresholds import ThresholdGame
 from nashlearn.training.design import Shared
@@ -29,6 +30,8 @@ class NashOrdinalClassifier(BaseNash):
         The loss between ranks. Others are for :class:`NashClassifier`: only this one separates by thresholds.
     alpha, kernel, gamma, degree, coef0, class_weight, tol, cache_size, max_iter, warm_start, random_state, verbose
         As for :class:`NashClassifier`.
+    max_time, checkpoint, callback
+        As for :class:`NashClassifier`.
     decision : {"scores", "equilibrium"}, default="scores"
         Answer with the label whose thresholds enclose ``w x``, or with the largest entry of ``p``.
 
@@ -40,7 +43,7 @@ class NashOrdinalClassifier(BaseNash):
         The direction.
     thresholds_ : ndarray (k - 1,)
         Where one grade ends and the next begins; ``intercept_`` is their negative.
-    objective_, dual_gap_, n_iter_
+    objective_, dual_gap_, n_iter_, history_
         As for :class:`NashClassifier`.
 
     Examples
@@ -70,6 +73,9 @@ class NashOrdinalClassifier(BaseNash):
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
+        max_time: float | None = None,
+        checkpoint: Any = None,
+        callback: Any = None,
     ):
         self.loss = loss
         self.alpha = alpha
@@ -85,6 +91,9 @@ class NashOrdinalClassifier(BaseNash):
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
+        self.max_time = max_time
+        self.checkpoint = checkpoint
+        self.callback = callback
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -97,8 +106,6 @@ class NashOrdinalClassifier(BaseNash):
             raise ValueError(
                 f"loss must be 'absolute'; got {self.loss!r}. Other losses between grades: NashClassifier(loss)."
             )
-        if self.decision not in ("scores", "equilibrium"):
-            raise ValueError(f"decision must be 'scores' or 'equilibrium'; got {self.decision!r}.")
 
     def _game_and_scores(self, k: int, d: int) -> tuple[Any, Any, Any, float]:
         self._game = games.absolute(k)
@@ -109,6 +116,10 @@ class NashOrdinalClassifier(BaseNash):
         self.coef_ = w[None, :d].copy()
         self.intercept_ = w[d:].copy()
         self.thresholds_ = -self.intercept_
+
+    def _stored(self) -> np.ndarray:
+        """The weights that were stored."""
+        return np.concatenate([self.coef_[0], self.intercept_])
 
     def _store_span(self, C: np.ndarray, bias: float) -> None:
         self.dual_coef_ = C.sum(axis=1)[None, :]
@@ -122,11 +133,13 @@ class NashOrdinalClassifier(BaseNash):
         np.cumsum(above, axis=1, out=scores[:, 1:])
         return scores
 
+    @lazily
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores (n, k), or (n,) of the higher grade over the lower where there are two."""
         scores = self._scores(X)
         return scores[:, 1] if scores.shape[1] == 2 else scores
 
+    @lazily
     def predict_proba(self, X: Any) -> np.ndarray:
         """The predictor's equilibrium strategy ``p`` (n, k): on one grade or two neighbours; not calibrated."""
         scores = self._scores(X)
@@ -136,11 +149,13 @@ class NashOrdinalClassifier(BaseNash):
         scores = self._scores(X)
         return (self._game.solve(scores).p if self.decision == "equilibrium" else scores).argmax(axis=1)
 
+    @lazily
     def predict(self, X: Any) -> np.ndarray:
         """Grades."""
         grades = self._answers(X)
         return self.classes_[grades]
 
+    @averaged
     def task_loss(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean absolute difference of ranks on labelled data."""
         grades = self._answers(X)

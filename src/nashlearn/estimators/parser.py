@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import joblib
 import numpy as np
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from nashlearn.estimators._base import number
+from nashlearn.distributed.answers import lazily
+from nashlearn.estimators._base import number, opened_checkpoint
 from nashlearn.estimators._structured import StructuredNash, example_weights
 from nashlearn.games.arborescence import check_heads
-from nashlearn.training.arcs import ArcFeatures, TokenVectors, TreeProblem, best_heads, equilibria, full_matrix, split
+from nashlearn.training.arcs import (
+    ArcFeatures,
+    TokenVectors,
+    TreeProblem,
+    best_heads,
+    equilibria,
+    full_matrix,
+    split,
+    token_basis,
+)
+from nashlearn.training.missing_heads import completed
 from nashlearn.training.tree_blocks import train_blocks
 
 __all__ = ["NashParser"]
 
 _SCHEDULE = (0.1, 0.02, 0.004, 0.0)
-_DECISIONS = ("scores", "equilibrium")
 
 
 def _hashed(X: Any) -> bool:
@@ -51,7 +59,10 @@ def _sentences(X: Any) -> tuple[list[Any], np.ndarray]:
                     f"X[{i}] is sparse and must have n (n + 1) rows, one for each arc; it has {x.shape[0]}."
                 )
         else:
-            x = values = np.asarray(x, dtype=np.float64)
+            try:
+                x = values = np.asarray(x, dtype=np.float64)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"X[{i}] must be an array of numbers: {error}.") from None
             if x.ndim not in (2, 3) or (x.ndim == 3 and x.shape[1] != x.shape[0] + 1):
                 raise ValueError(
                     f"X[{i}] must be arc features (n, n + 1, d), token vectors (n, d) or a sparse matrix of n (n + 1) "
@@ -82,8 +93,8 @@ class NashParser(StructuredNash):
     Parameters
     ----------
     alpha : float, default=1e-3
-        Multiplies half the squared norm of the weights, against the mean loss of a token. For hashed sentences 1e-5 is
-        a good start.
+        Multiplies half the squared norm of the weights, against the mean loss of a token. Hashed sentences want far
+        less, and a larger ``tol``: see :func:`nashlearn.parsing.text_parser`.
     single_root : bool, default=True
         Whether exactly one token hangs from the root.
     smoothing : float, default=0.0
@@ -104,6 +115,14 @@ class NashParser(StructuredNash):
         Order in which hashed sentences are visited.
     verbose : int, default=0
         Print a line for each iteration where positive.
+    max_time : float, optional
+        Seconds of training after which it ends at the best weights so far.
+    checkpoint : path-like, optional
+        File in which training keeps its state, every few seconds and at its end. A fit that finds the file of its own
+        data and parameters goes on from there; one of others is refused. See :mod:`nashlearn.training.checkpoint`.
+    callback : callable, optional
+        Called after each round with a :class:`nashlearn.training.progress.Round`. A KeyboardInterrupt, also one that
+        it raises, ends training at the best weights so far.
 
     Attributes
     ----------
@@ -112,6 +131,8 @@ class NashParser(StructuredNash):
         ``[t, 1, 0]``, the root being ``[0, 0, 1]``.
     objective_, dual_gap_, n_iter_ : float, float, int
         The objective, its proven relative distance from the optimum, and the iterations taken.
+    history_ : list of Round
+        The certificate over time: (n_iter, seconds, objective, bound, gap) after each round.
 
     Notes
     -----
@@ -121,7 +142,9 @@ class NashParser(StructuredNash):
     sparse and computed when needed: then training visits sentence by sentence
     (:mod:`nashlearn.training.tree_blocks`); else it is L-BFGS.
 
-    ``y`` is a list of heads (n,).
+    ``y`` is a list of heads (n,), -1 where one is missing. Missing heads are corrected for by the share of heads that
+    are known (:mod:`nashlearn.training.missing_heads`), which assumes that they are missing at random; the objective
+    may then be negative.
 
     Examples
     --------
@@ -136,6 +159,9 @@ class NashParser(StructuredNash):
     (1.0, True)
     """
 
+    _basis: np.ndarray | None
+    _kind: tuple[int, int, bool]
+
     def __init__(
         self,
         *,
@@ -149,6 +175,9 @@ class NashParser(StructuredNash):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        max_time: float | None = None,
+        checkpoint: Any = None,
+        callback: Any = None,
     ):
         self.alpha = alpha
         self.single_root = single_root
@@ -160,13 +189,14 @@ class NashParser(StructuredNash):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.max_time = max_time
+        self.checkpoint = checkpoint
+        self.callback = callback
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if not 0 <= number(self.smoothing, "smoothing") < np.inf:
             raise ValueError(f"smoothing must be a finite number, not negative; got {self.smoothing!r}.")
-        if self.decision not in _DECISIONS:
-            raise ValueError(f"decision must be one of {_DECISIONS}; got {self.decision!r}.")
 
     def _smoothing(self) -> tuple[float, Iterable[float]]:
         target = float(self.smoothing)
@@ -178,7 +208,7 @@ class NashParser(StructuredNash):
         Parameters
         ----------
         X : list of sentences, or HashedSentences
-        y : list of heads (n,)
+        y : list of heads (n,), -1 where missing
         sample_weight : array-like of shape (n_sentences,), optional
             Not negative. The loss is the weighted mean: a weight counts as repetitions.
 
@@ -208,18 +238,15 @@ class NashParser(StructuredNash):
             rng=np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
             n_jobs=joblib.effective_n_jobs(self.n_jobs),
             verbose=self.verbose,
+            max_time=self.max_time,
+            callback=self.callback,
+            checkpoint=opened_checkpoint(self, X, y, sample_weight),
         )
-        if trained.dual_gap > self.tol:
-            warnings.warn(
-                f"Training stopped after {trained.n_iter} passes at a relative duality gap of {trained.dual_gap:.2e}, "
-                f"above tol={self.tol:.2e}. Raise max_iter, alpha or tol.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
         self._basis, self._kind = None, (0, 1 << X.attributes.bits, True)
         self._weights, self._loss_of_training = trained.w, trained.loss
         self.coef_ = trained.w
         self.objective_, self.dual_gap_, self.n_iter_ = trained.objective, trained.dual_gap, trained.n_iter
+        self.history_ = trained.rounds
         return self
 
     def _targets(self, y: Any, sizes: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -231,18 +258,38 @@ class NashParser(StructuredNash):
             tree = np.asarray(one)
             if tree.shape != (n,) or tree.dtype.kind not in "iu":
                 raise ValueError(f"y[{i}] must hold {n} integers, a head for each token; got {one!r}.")
-            check_heads(tree.astype(np.int64), bool(self.single_root), f"y[{i}]")
             heads.append(tree.astype(np.int64))
+            _check_known(heads[-1], bool(self.single_root), f"y[{i}]")
         weight = example_weights(sample_weight, sizes.size)
+        if not weight @ np.array([np.count_nonzero(tree >= 0) for tree in heads]):
+            raise ValueError("y holds no heads: all are missing, or weigh nothing.")
         return weight / (weight @ sizes), heads
 
     def _problem(self, X: Any, y: Any, sample_weight: Any) -> TreeProblem:
         given, sizes = _sentences(X)
         omega, heads = self._targets(y, sizes, sample_weight)
         self._kind = _kind(given[0])
-        self._basis = None
-        design: Any = self._design(given, sizes)
-        self._basis = getattr(design, "basis", None)
+        bilinear = self._kind[0] == 2 and not self._kind[2]
+        self._basis = token_basis(given) if bilinear else None
+        design = self._design(given, sizes)
+        return TreeProblem(design, heads, omega, bool(self.single_root), joblib.effective_n_jobs(self.n_jobs))
+
+    def _survey(self, X: Any, y: Any) -> tuple[np.ndarray, Any]:
+        given, sizes = _sentences(X)
+        return sizes, _kind(given[0])
+
+    def _merged(self, one: Any, other: Any) -> Any:
+        if one != other:
+            raise ValueError(f"Partitions of X differ in kind or width: (dimensions, width, sparse) {one} and {other}.")
+        return one
+
+    def _adopt(self, facts: Any) -> None:
+        self._kind, self._basis = facts, None
+
+    def _part(self, X: Any, y: Any, sample_weight: Any) -> TreeProblem:
+        given, sizes = _sentences(X)
+        omega, heads = self._targets(y, sizes, sample_weight)
+        design = self._design(given, sizes)
         return TreeProblem(design, heads, omega, bool(self.single_root), joblib.effective_n_jobs(self.n_jobs))
 
     def _design(self, given: list[Any], sizes: np.ndarray) -> Any:
@@ -255,6 +302,7 @@ class NashParser(StructuredNash):
         bilinear = self._kind[0] == 2 and not self._kind[2]
         self.coef_ = full_matrix(w, self._kind[1], self._basis) if bilinear else w
 
+    @lazily
     def decision_function(self, X: Any) -> list[np.ndarray]:
         """Arc scores (n, n + 1) of each sentence; entry ``[d, d + 1]`` means nothing."""
         check_is_fitted(self)
@@ -270,6 +318,7 @@ class NashParser(StructuredNash):
             )
         return split(self._design(given, sizes).scores(self._weights), sizes)
 
+    @lazily
     def predict(self, X: Any) -> list[np.ndarray]:
         """Heads (n,) of each sentence: the tree that ``decision`` asks for."""
         scores = self.decision_function(X)
@@ -279,6 +328,7 @@ class NashParser(StructuredNash):
             scores = [p + 1e-9 * (theta - _finite_min(theta)) for p, theta in zip(hits, scores, strict=True)]
         return best_heads(scores, bool(self.single_root))
 
+    @lazily
     def predict_proba(self, X: Any) -> list[np.ndarray]:
         """The predictor's equilibrium strategy ``p`` (n, n + 1) of each sentence: how probable each head is.
 
@@ -295,10 +345,23 @@ class NashParser(StructuredNash):
 
     def _mistakes(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         predicted = self.predict(X)
-        sizes = np.array([len(heads) for heads in predicted])
-        _, answers = self._targets(y, sizes, None)
-        wrong = [np.count_nonzero(a != b) for a, b in zip(predicted, answers, strict=True)]
-        return np.array(wrong, dtype=np.float64), sizes.astype(np.float64)
+        _, answers = self._targets(y, np.array([len(heads) for heads in predicted]), None)
+        wrong = [np.count_nonzero((a != b) & (b >= 0)) for a, b in zip(predicted, answers, strict=True)]
+        known = [np.count_nonzero(b >= 0) for b in answers]
+        return np.array(wrong, dtype=np.float64), np.array(known, dtype=np.float64)
+
+
+def _check_known(heads: np.ndarray, single_root: bool, name: str) -> None:
+    """Refuse heads that no tree has; -1 is missing."""
+    n, known = heads.size, heads[heads >= 0]
+    if known.size == n:
+        check_heads(heads, single_root, name)
+    if (heads < -1).any() or (known > n).any():
+        wrong = heads[(heads < -1) | (heads > n)][0]
+        raise ValueError(f"{name} must hold heads 0 (the root) to {n}, or -1 where missing; got {wrong}")
+    if completed(heads, single_root) is None:
+        rule = ", more than one token at the root" if single_root else ""
+        raise ValueError(f"{name} holds heads that no tree has: a cycle, a token that is its own head{rule}")
 
 
 def _finite_min(theta: np.ndarray) -> float:

@@ -25,7 +25,7 @@ class NashTagger(NetworkNash):
     loss : {"zero_one", "absolute", "squared"} or cost matrix, default="zero_one"
         What a wrong label costs. "absolute" and "squared" measure the distance between the ranks of classes; a matrix
         has a row for each answer and a column for each true label, in the order of ``classes_``.
-    alpha : float, default=1e-3
+    alpha : float, default=1e-4
         Regularisation against the mean loss of a position, positive.
     smoothing : float, default=0.5
         Weight of the entropy of labelings, in units of the loss: a property of the model, to be chosen by validation.
@@ -49,6 +49,14 @@ class NashTagger(NetworkNash):
         Threads. The result does not depend on their number.
     verbose : int, default=0
         Print each certificate where positive.
+    max_time : float, optional
+        Seconds of training after which it ends at the best weights so far.
+    checkpoint : path-like, optional
+        File in which training keeps its state, every few seconds and at its end. A fit that finds the file of its own
+        data and parameters goes on from there; one of others is refused. See :mod:`nashlearn.training.checkpoint`.
+    callback : callable, optional
+        Called after each round with a :class:`nashlearn.training.progress.Round`. A KeyboardInterrupt, also one that
+        it raises, ends training at the best weights so far.
 
     Attributes
     ----------
@@ -65,6 +73,8 @@ class NashTagger(NetworkNash):
     objective_, dual_gap_, n_iter_
         Objective at the weights, its relative distance to the optimum at most, iterations. With smoothing they are
         those of the smoothed objective.
+    history_ : list of Round
+        The certificate over time: (n_iter, seconds, objective, bound, gap) after each round.
 
     Examples
     --------
@@ -79,7 +89,7 @@ class NashTagger(NetworkNash):
         self,
         loss: Any = "zero_one",
         *,
-        alpha: float = 1e-3,
+        alpha: float = 1e-4,
         smoothing: float = 0.5,
         fit_intercept: bool = True,
         unseen_pairs: bool = False,
@@ -89,6 +99,9 @@ class NashTagger(NetworkNash):
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
+        max_time: float | None = None,
+        checkpoint: Any = None,
+        callback: Any = None,
     ):
         self.loss = loss
         self.alpha = alpha
@@ -101,6 +114,9 @@ class NashTagger(NetworkNash):
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.max_time = max_time
+        self.checkpoint = checkpoint
+        self.callback = callback
 
     def _read(self, X: Any, grow: bool) -> Graphs:
         named: NamedFeatures | None = None if grow else self._named
@@ -108,8 +124,6 @@ class NashTagger(NetworkNash):
         graphs, named = read_sequences(X, named, width, None if grow else self._edge_width, grow)
         if grow:
             self._named = named
-            if named is not None:
-                self.feature_names_ = list(named.columns)
         return graphs
 
     def _extra_columns(self, graphs: Graphs) -> np.ndarray:
@@ -118,8 +132,8 @@ class NashTagger(NetworkNash):
         ends[graphs.offsets[1:] - 1, 1] = 1.0
         return np.hstack([super()._extra_columns(graphs), ends])
 
-    def _make_networks(self, graphs: Graphs, k: int) -> Networks:
-        return Networks(graphs.sizes, None, k, self.loss, "auto")
+    def _make_networks(self, graphs: Graphs, k: int, counts: np.ndarray | None = None) -> Networks:
+        return Networks(graphs.sizes, None, k, self.loss, "auto", counts)
 
     def _store_edges(self, rest: np.ndarray, edges: np.ndarray) -> None:
         self.start_, self.end_ = rest[:, 0].copy(), rest[:, 1].copy()

@@ -52,7 +52,7 @@ class SimplexGame(Game):
 
     @property
     def uncertain(self) -> np.ndarray:
-        """The uniform strategy: where training starts from."""
+        """The uniform strategy, where training starts from."""
         return np.full(self.n_labels, 1.0 / self.n_labels)
 
     @cached_property

@@ -5,6 +5,8 @@ dictionary of numbers and text (``json.dumps`` accepts it; it is also what a mac
 it into one self-contained page: no network, no file beside it, below 2 MB. ``write_explorer`` writes the loss explorer,
 which needs no data.
 
+::
+
     from nashlearn import report
 
     peers = report.table_baselines(model, X_train, y_train)

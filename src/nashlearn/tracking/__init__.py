@@ -1,7 +1,9 @@
 """Tracking as matching: boxes of consecutive frames, paired by features, linked into tracks.
 
-matcher = NashMatcher().fit(*track_examples(annotated, memory=5))
-tracks = follow(boxes, by_matcher(matcher), memory=5)
+::
+
+    matcher = NashMatcher().fit(*track_examples(annotated, memory=5))
+    tracks = follow(boxes, by_matcher(matcher), memory=5)
 """
 
 from nashlearn.tracking.features import FEATURE_NAMES, describe, frame_pairs, overlap, pair_features

@@ -6,8 +6,7 @@ are the same for any number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,24 +14,12 @@ import numpy as np
 from nashlearn.games.markov import messages
 from nashlearn.games.markov.cliques import CliqueArrays
 from nashlearn.games.markov.forest import Forest, play
-from nashlearn.games.markov.game import MarkovGame, loss_of
+from nashlearn.games.markov.game import MarkovGame, compiled_loss, loss_of
+from nashlearn.games.threads import Run
 
-__all__ = ["Networks", "Played", "Run", "threads"]
+__all__ = ["Networks", "Played"]
 
-Run = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], list[Any]]
 _BLOCK = 2048  # nodes of a forest that one thread plays at a time
-
-
-def threads(n_jobs: int) -> Run:
-    """A function that calls another on many arguments, ``n_jobs`` at a time, and lists the answers in order."""
-    if n_jobs == 1:
-        return lambda function, arguments: [function(*one) for one in arguments]
-
-    def run(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
-        with ThreadPoolExecutor(n_jobs) as pool:
-            return list(pool.map(lambda one: function(*one), arguments))
-
-    return run
 
 
 class Played(NamedTuple):
@@ -74,10 +61,18 @@ class Networks:
         Number of states.
     loss, exact
         As those of :func:`nashlearn.games.markov`.
+    counts : ndarray (n,), optional
+        What a mistake at each node counts, times the loss; in the order of the nodes of all networks. 1 by default.
     """
 
     def __init__(
-        self, sizes: Sequence[int] | np.ndarray, edges: Sequence[np.ndarray] | None, k: int, loss: Any, exact: Any
+        self,
+        sizes: Sequence[int] | np.ndarray,
+        edges: Sequence[np.ndarray] | None,
+        k: int,
+        loss: Any,
+        exact: Any,
+        counts: np.ndarray | None = None,
     ):
         self.k, self.sizes = k, np.asarray(sizes, dtype=np.int64)
         self.n = int(self.sizes.sum())
@@ -96,27 +91,33 @@ class Networks:
             n_forest = order.size
             loopy = [i for i, tree in enumerate(trees) if tree is None]
             self.order = np.concatenate([order, *(np.arange(starts[i], starts[i + 1]) for i in loopy)])
-            solvers: dict[tuple[int, bytes], Any] = {}
+            solvers: dict[tuple[int, bytes, bytes], Any] = {}
             at = n_forest
             for i in loopy:
-                key = int(self.sizes[i]), edges[i].tobytes()
+                own = None if counts is None else counts[starts[i] : starts[i + 1]]
+                key = int(self.sizes[i]), edges[i].tobytes(), b"" if own is None else own.tobytes()
                 if key not in solvers:
-                    solvers[key] = MarkovGame(edges[i], np.full(key[0], k), loss, None, exact).solver
+                    solvers[key] = MarkovGame(edges[i], np.full(key[0], k), loss, own, exact).solver
                 rows = slice(at, at + key[0])
                 self.others.append(
                     _Other(solvers[key], rows, slice(edge_starts[i], edge_starts[i + 1]), solvers[key].start())
                 )
                 at = rows.stop
         self.n_forest = n_forest
-        states = np.full(max(self.n, 1), k)
-        self.loss, costs = loss_of(loss, states, np.ones(states.size))
-        self.costs = costs[0]
+        self.counts = np.ones(self.n) if counts is None else counts[self.order]
+        self.loss = compiled_loss(loss, np.full(self.n, k), self.counts)
+        self.costs = loss_of(loss, np.array([k]), np.ones(1))[1][0]
         self.p = np.full((n_forest, self.costs.shape[0]), 1.0 / self.costs.shape[0])
         self._roots = np.flatnonzero(self.forest.parent < 0)
         self._ends = np.append(self._roots[1:], n_forest)
         self._blocks = self._cut()
         self._cliques = self._as_cliques()
         self._q = np.empty((self.n, k))
+
+    @property
+    def scale(self) -> float:
+        """The largest loss of a node; 1 where no answer costs anything."""
+        return float(self.costs.max() * self.counts.max(initial=0.0)) or 1.0
 
     @property
     def is_exact(self) -> bool:
@@ -200,7 +201,7 @@ class Networks:
         def other(one: _Other) -> tuple[float, float, float, np.ndarray]:
             tables = np.broadcast_to(T, (one.edges.stop - one.edges.start, k, k)) if shared else T[one.edges]
             value, nodes, pairs = one.solver.improve(S[one.rows], tables, eps, one.state, rounds)
-            w, cost = weight[one.rows.start], nodes @ self.costs.T
+            w, cost = weight[one.rows.start], nodes @ self.costs.T * self.counts[one.rows, None]
             q[one.rows] = w * nodes
             p = one.state[0][:, : self.costs.shape[0]]
             return w * value, w * float((p * cost).sum()), w * float(cost.min(axis=1).sum()), w * pairs
@@ -236,7 +237,7 @@ class Networks:
         """Play whole components in the log domain: their sums, and weighted marginals of the edges to parents."""
         t, E, k = _components(flat[0], rows), flat[1], self.k
         f, p, w = S[rows], self.p[rows], weight[rows]
-        lift = p @ self.costs
+        lift = p @ self.costs * self.counts[rows, None]
         inside, outside = np.zeros((rows.size, k)), np.zeros((rows.size, k))
         messages.inward(t, f, lift, E, eps, inside)
         loss = self.loss._replace(weights=self.loss.weights[rows])
@@ -253,7 +254,7 @@ class Networks:
         tables = joint[inner].reshape(-1, k, k)
         q[rows[inner]] = tables.sum(axis=2)
         q[rows[~inner]] = joint[~inner, :k]
-        cost = q[rows] @ self.costs.T
+        cost = q[rows] @ self.costs.T * self.counts[rows, None]
         value = float(w[~inner] @ inside[~inner, 0])
         turned = np.where(self.forest.flipped[rows[inner], None, None], tables, tables.swapaxes(1, 2))
         return (value, float((p * cost).sum()), float(cost.min(axis=1).sum())), turned
@@ -264,7 +265,8 @@ class Networks:
         if self.n_forest:
             t, E = self._flat(T)
             inside = np.zeros((self.n_forest, self.k))
-            messages.inward(t, S[: self.n_forest], self.p @ self.costs, E, 0.0, inside)
+            lift = self.p @ self.costs * self.counts[: self.n_forest, None]
+            messages.inward(t, S[: self.n_forest], lift, E, 0.0, inside)
             total += float(weight[self._roots] @ inside[self._roots, 0])
         for one in self.others:
             tables = self._tables(T, one)

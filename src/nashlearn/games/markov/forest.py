@@ -23,6 +23,7 @@ from numba import njit
 from nashlearn.games.markov import replies
 from nashlearn.games.markov.vectors import (
     add_outer,
+    add_outers,
     exponentials,
     largest,
     product,
@@ -51,7 +52,7 @@ class Forest(NamedTuple):
     flipped: np.ndarray
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _below(child, sibling, i, skip, origin, up, k, out, row):
     """Product of the children's messages but that of ``skip``."""
     d = child[i]
@@ -67,7 +68,7 @@ def _below(child, sibling, i, skip, origin, up, k, out, row):
         d = sibling[d]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _tell_parent(flipped, table, i, origin, W, node, below, up, scale, k, x):
     """The message of node ``i`` to its parent, scaled by its largest entry."""
     j = i - origin
@@ -81,7 +82,7 @@ def _tell_parent(flipped, table, i, origin, W, node, below, up, scale, k, x):
         scale_by(up, j, 1.0 / scale[j], k)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _tell_child(parent, child, sibling, flipped, table, i, origin, W, node, up, outside, pair, spread, k, x):
     """What lies outside node ``i``; ``pair`` keeps the parent's side of the edge, ``spread`` the scale."""
     j, u = i - origin, parent[i]
@@ -99,6 +100,115 @@ def _tell_child(parent, child, sibling, flipped, table, i, origin, W, node, up, 
 
 
 @njit(cache=True, nogil=True)
+def _up(loss, t, root, end, f, W, eps, p, base, node, below, up, scale, high, lifted, x, g, powers):
+    """Messages to parents at the replies that are there; whether all are in range."""
+    parent, child, sibling, table, flipped = t  # looked up once: each look-up counts a reference
+    k = f.shape[1]
+    for i in range(end - 1, root - 1, -1):
+        j = i - root
+        high[j] = largest(f, i, k)
+        exponentials(f, i, high[j], eps, k, base, j, powers)
+        lifted[j] = replies.tilt(loss, i, p, base, k, eps, g, node, j)
+        _below(child, sibling, i, -1, root, up, k, below, j)
+        if parent[i] >= 0:
+            _tell_parent(flipped, table, i, root, W, node, below, up, scale, k, x)
+            if not scale[j] > 0.0:
+                return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _tour(loss, t, root, end, W, eps, p, base, node, below, up, scale, outside, pair, spread, lifted, x, c, g):
+    """Renew the replies, depth first, with what is told to children on the way down and to parents on the way up."""
+    parent, child, sibling, table, flipped = t
+    k = base.shape[1]
+    for i in range(root, end):
+        j = i - root
+        if parent[i] >= 0:
+            _tell_child(parent, child, sibling, flipped, table, i, root, W, node, up, outside, pair, spread, k, x)
+        else:
+            for a in range(k):
+                outside[j, a] = 1.0
+        product(outside, j, below, j, k, c, 0)
+        product(c, 0, base, j, k, c, 0)
+        best = largest(c, 0, k)
+        if not (best > 0.0 and np.log(best) - replies.reach(loss, i, eps) / eps > _LOG_TINY):
+            return False
+        lifted[j] = replies.settle(loss, i, c, best, k, eps, base, p, g, node, j)
+        after = parent[i + 1] if i + 1 < end else -1
+        d = i
+        while d != after and parent[d] >= 0:
+            _tell_parent(flipped, table, d, root, W, node, below, up, scale, k, x)
+            if not scale[d - root] > 0.0:
+                return False
+            d = parent[d]
+            _below(child, sibling, d, -1, root, up, k, below, d - root)
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _marginals(t, root, end, again, W, node, below, up, outside, pair, spread, mass, q, x):
+    """Nodes' marginals, not yet scaled; ``again`` tells children anew, which chains have been told already."""
+    parent, child, sibling, table, flipped = t
+    k = q.shape[1]
+    for i in range(root, end):
+        j = i - root
+        if parent[i] < 0:
+            for a in range(k):
+                outside[j, a] = 1.0
+        elif again:
+            _tell_child(parent, child, sibling, flipped, table, i, root, W, node, up, outside, pair, spread, k, x)
+        product(outside, j, node, j, k, x, 0)
+        product(x, 0, below, j, k, q, i)
+        mass[j] = total(q, i, k)
+        # An edge's marginals are divided by both, so what underflowed must be small beside their product.
+        if not (mass[j] > _TINY and (parent[i] < 0 or mass[j] * spread[j] > _TINY)):
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _sums(loss, t, root, end, tops, eps, w, p, q, E, node, below, up, scale, pair, spread, mass, high, lifted):
+    """Scale ``q``, add the edges' marginals to ``E``, and return the weighted value, ``<p, L q>`` and its least."""
+    parent, table, flipped = t.parent, t.table, t.flipped
+    k = q.shape[1]
+    cost, entropy, own, norm = 0.0, 0.0, 0.0, mass[0]
+    for i in range(root, end):
+        j = i - root
+        r = 1.0 / mass[j]
+        scale_by(q, i, w * r, k)
+        cost += replies.expected(loss, i, p, q, k)
+        entropy += replies.risk(loss, i, q, k)
+        own += high[j] + lifted[j]
+        if parent[i] >= 0:
+            own += tops[table[i]]
+            if 1e-100 < norm < 1e100 and scale[j] > 1e-100:  # one logarithm for many factors
+                norm *= scale[j]
+            else:
+                own += eps * (np.log(norm) + np.log(scale[j]))
+                norm = 1.0
+            product(node, j, below, j, k, up, j)  # messages are no longer needed
+            scale_by(up, j, w * r / spread[j], k)
+    i = root + 1
+    while i < end:
+        j, e = i - root, table[i]
+        if (
+            i + 3 < end
+            and e == table[i + 1] == table[i + 2] == table[i + 3]
+            and not (flipped[i] or flipped[i + 1] or flipped[i + 2] or flipped[i + 3])
+        ):
+            add_outers(E, e, pair, j, up, j, k)
+            i += 4
+            continue
+        if flipped[i]:
+            add_outer(E, e, up, j, pair, j, 1.0, k)
+        else:
+            add_outer(E, e, pair, j, up, j, 1.0, k)
+        i += 1
+    return w * (own + eps * np.log(norm)), cost, entropy
+
+
+@njit(cache=True, nogil=True)
 def play(loss, t, f, tops, W, eps, rounds, p, q, E, weight, first, last, lost):
     """Play the components of the nodes ``first..last - 1``; write ``p``, ``q``, and add edge marginals to ``E``.
 
@@ -107,7 +217,7 @@ def play(loss, t, f, tops, W, eps, rounds, p, q, E, weight, first, last, lost):
     component out of range sets ``lost`` at its root and adds nothing. Returns the smoothed value, ``<p, L q>`` and its
     least over ``p``.
     """
-    parent, child, sibling, table, flipped = t  # looked up once: each look-up counts a reference
+    parent, sibling = t.parent, t.sibling
     k = f.shape[1]
     longest, i = 1, first
     while i < last:
@@ -120,7 +230,7 @@ def play(loss, t, f, tops, W, eps, rounds, p, q, E, weight, first, last, lost):
     up, outside, pair = np.empty((longest, k)), np.empty((longest, k)), np.empty((longest, k))
     scale, spread, mass = np.empty(longest), np.empty(longest), np.empty(longest)
     high, lifted = np.empty(longest), np.empty(longest)
-    x, c, scratch = np.empty((1, k)), np.empty((1, k)), np.empty((2, max(k, p.shape[1])))
+    x, c, g = np.empty((1, k)), np.empty((1, k)), np.empty((2, max(k, p.shape[1])))
     powers = np.empty((1, k))
     value, cost, entropy = 0.0, 0.0, 0.0
     root = first
@@ -130,80 +240,20 @@ def play(loss, t, f, tops, W, eps, rounds, p, q, E, weight, first, last, lost):
         while end < last and parent[end] >= 0:
             branched = branched or sibling[end] >= 0
             end += 1
-        good = True
-        for i in range(end - 1, root - 1, -1):
-            j = i - root
-            high[j] = largest(f, i, k)
-            exponentials(f, i, high[j], eps, k, base, j, powers)
-            lifted[j] = replies.tilt(loss, i, p, base, k, eps, scratch, node, j)
-            _below(child, sibling, i, -1, root, up, k, below, j)
-            if parent[i] >= 0:
-                _tell_parent(flipped, table, i, root, W, node, below, up, scale, k, x)
-                good = good and scale[j] > 0.0
+        good = _up(loss, t, root, end, f, W, eps, p, base, node, below, up, scale, high, lifted, x, g, powers)
         for _ in range(rounds):
-            if not good:
-                break
-            for i in range(root, end):
-                j = i - root
-                if parent[i] >= 0:
-                    _tell_child(
-                        parent, child, sibling, flipped, table, i, root, W, node, up, outside, pair, spread, k, x
-                    )
-                else:
-                    for a in range(k):
-                        outside[j, a] = 1.0
-                product(outside, j, below, j, k, c, 0)
-                product(c, 0, base, j, k, c, 0)
-                best = largest(c, 0, k)
-                far = replies.reach(loss, i, eps) / eps
-                if not (best > 0.0 and np.log(best) - far > _LOG_TINY):
-                    good = False
-                    break
-                least = best * np.exp(-far)
-                for a in range(k):
-                    c[0, a] = eps * np.log(c[0, a] / best) if c[0, a] > least else -np.inf
-                replies.reply(loss, i, c, k, eps, p, scratch)
-                lifted[j] = replies.tilt(loss, i, p, base, k, eps, scratch, node, j)
-                after = parent[i + 1] if i + 1 < end else -1
-                d = i
-                while d != after and parent[d] >= 0:
-                    _tell_parent(flipped, table, d, root, W, node, below, up, scale, k, x)
-                    good = good and scale[d - root] > 0.0
-                    d = parent[d]
-                    _below(child, sibling, d, -1, root, up, k, below, d - root)
-        for i in range(root, end):
-            if not good:
-                break
-            j = i - root
-            if parent[i] < 0:
-                for a in range(k):
-                    outside[j, a] = 1.0
-            elif branched or rounds == 0:
-                _tell_child(parent, child, sibling, flipped, table, i, root, W, node, up, outside, pair, spread, k, x)
-            product(outside, j, node, j, k, x, 0)
-            product(x, 0, below, j, k, q, i)
-            mass[j] = total(q, i, k)
-            good = mass[j] > _TINY
-        if not good:
+            good = good and _tour(
+                loss, t, root, end, W, eps, p, base, node, below, up, scale, outside, pair, spread, lifted, x, c, g
+            )
+        again = branched or rounds == 0
+        good = good and _marginals(t, root, end, again, W, node, below, up, outside, pair, spread, mass, q, x)
+        if good:
+            w = weight[root]
+            more = _sums(
+                loss, t, root, end, tops, eps, w, p, q, E, node, below, up, scale, pair, spread, mass, high, lifted
+            )
+            value, cost, entropy = value + more[0], cost + more[1], entropy + more[2]
+        else:
             lost[root] = True
-            root = end
-            continue
-        w, own = weight[root], eps * np.log(mass[0])
-        for i in range(root, end):
-            j = i - root
-            r = 1.0 / mass[j]
-            scale_by(q, i, w * r, k)
-            cost += replies.expected(loss, i, p, q, k)
-            entropy += replies.risk(loss, i, q, k)
-            own += high[j] + lifted[j]
-            if parent[i] >= 0:
-                own += eps * np.log(scale[j]) + tops[table[i]]
-                product(node, j, below, j, k, x, 0)
-                share = w * r / spread[j]
-                if flipped[i]:
-                    add_outer(E, table[i], x, 0, pair, j, share, k)
-                else:
-                    add_outer(E, table[i], pair, j, x, 0, share, k)
-        value += w * own
         root = end
     return value, cost, entropy

@@ -21,7 +21,7 @@ from nashlearn.games.markov.junction import CliqueSolver
 from nashlearn.games.markov.outcome import Labeling, warn_of_gap
 from nashlearn.games.markov.replies import Hamming, NodeCosts
 
-__all__ = ["MarkovGame", "check_edges", "loss_of"]
+__all__ = ["MarkovGame", "check_edges", "compiled_loss", "loss_of"]
 
 _AUTO_LIMIT = 1 << 20  # entries of all tables up to which "auto" is exact
 _EXACT_LIMIT = 1 << 25  # and up to which exact=True tries
@@ -62,23 +62,25 @@ def check_edges(edges: Any, n: int | None = None) -> np.ndarray:
     return array
 
 
-def loss_of(loss: Any, n_states: np.ndarray, weights: np.ndarray) -> tuple[Any, list[np.ndarray]]:
-    """The loss for compiled code, and as one matrix for each node."""
-    widest = int(n_states.max())
+def compiled_loss(loss: Any, n_states: np.ndarray, weights: np.ndarray) -> Any:
+    """The loss of nodes with these numbers of states and weights, for compiled code."""
     if isinstance(loss, str):
         if loss not in _NAMED:
             raise ValueError(f"loss must be one of {tuple(_NAMED)} or a cost matrix; got {loss!r}")
-        matrices = {int(k): _NAMED[loss](int(k)) for k in np.unique(n_states)}
-        costs = [w * matrices[k] for k, w in zip(n_states.tolist(), weights.tolist(), strict=True)]
-        if loss == "zero_one":
-            return Hamming(weights), costs
-        return NodeCosts(weights, _NAMED[loss](widest), n_states), costs
+        return Hamming(weights) if loss == "zero_one" else NodeCosts(weights, _NAMED[loss](n_states.max()), n_states)
     L = cost_matrix(loss)
     if (n_states != L.shape[1]).any():
         raise ValueError(
             f"a cost matrix needs a column for each state: loss has {L.shape[1]}, n_states is {n_states.tolist()}"
         )
-    return NodeCosts(weights, L, np.full(n_states.size, L.shape[0])), [w * L for w in weights.tolist()]
+    return NodeCosts(weights, L, np.full(n_states.size, L.shape[0]))
+
+
+def loss_of(loss: Any, n_states: np.ndarray, weights: np.ndarray) -> tuple[Any, list[np.ndarray]]:
+    """The loss for compiled code, and as one matrix for each node."""
+    made = compiled_loss(loss, n_states, weights)
+    matrices = {k: _NAMED[loss](k) if isinstance(loss, str) else made.L for k in np.unique(n_states).tolist()}
+    return made, [w * matrices[k] for k, w in zip(n_states.tolist(), weights.tolist(), strict=True)]
 
 
 class MarkovGame:
@@ -122,8 +124,7 @@ class MarkovGame:
         if n not in self._solvers:
             states = np.broadcast_to(self._states, n).copy()
             weights = np.ones(n) if self._weights is None else np.broadcast_to(self._weights, n).copy()
-            loss, costs = loss_of(self._loss, states, weights)
-            self._solvers[n] = self._choose(n, states, loss, costs)
+            self._solvers[n] = self._choose(n, states, *loss_of(self._loss, states, weights))
         return self._solvers[n]
 
     def _choose(self, n: int, states: np.ndarray, loss: Any, costs: list[np.ndarray]) -> Any:

@@ -2,8 +2,9 @@
 
 Dual block ascent (:mod:`nashlearn.games.markov.stars`, without a loss) lowers an upper bound on every labeling's
 score; its beliefs are decoded into labelings, which are improved node by node. A label whose score falls so far short
-in the reparametrised problem that the bound with it lies below the best labeling found can be in no better one; the
-integer programme over the labels that remain is given to HiGHS, with a limit on its time [huangfu2018]_.
+in the reparametrised problem that the bound with it lies below the best labeling found can be in no better one. What
+remains is searched (:mod:`nashlearn.games.markov.search`), which ends soon where pairs are ruled out by large scores,
+and else given to HiGHS as an integer programme, with a limit on its time [huangfu2018]_.
 """
 
 from __future__ import annotations
@@ -19,15 +20,19 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from nashlearn.games.markov import stars
 from nashlearn.games.markov.outcome import Labeling
 from nashlearn.games.markov.replies import Hamming
+from nashlearn.games.markov.search import Search, deficits
 from nashlearn.games.markov.stars import Incidence
 
 __all__ = ["METHODS"]
 
 _HEATS = 0.3 ** np.arange(9)  # temperatures, in units of the scores' spread
-_SWEEPS = 8
+_SWEEPS = 30
 _DECIMATION = np.array([0.03, 0.1, 0.01])  # temperatures at which nodes are settled, in the same units
 _SETTLING = 3  # sweeps after each
 _ROUNDING = 1e-9
+_SEARCH = 0.5  # share of the time limit that is searched at first, and at most this many seconds
+_SEARCH_SECONDS = 10.0
+_STEPS = 64  # of the search between looks at the clock
 
 
 @njit(cache=True, nogil=True)
@@ -114,17 +119,21 @@ class _Ascent:
 
     @property
     def proved(self) -> bool:
-        return bool(self.bound - self.score <= _ROUNDING * max(1.0, abs(self.score), self.unit))
+        return self.bound == -np.inf or bool(
+            self.bound - self.score <= _ROUNDING * max(1.0, abs(self.score), self.unit)
+        )
 
     def run(self, until: float) -> None:
         """Cool down, decoding on the way, until the labeling is proved best or the clock says ``until``."""
         n, k = self.f.shape
         free = Hamming(np.zeros(n))
         p, q, mu = np.zeros((n, k)), np.zeros((n, k)), np.empty_like(self.alpha)
+        cold = stars.heated(self.T, 0.0)
         for heat in _HEATS * self.unit:
+            tables = stars.heated(self.T, 0.1 * heat)
             for _ in range(_SWEEPS):
-                stars.sweep(free, self.g, self.possible_f, self.T, heat, 0.1 * heat, p, self.alpha, q)
-            bound = stars.bound(free, self.g, self.possible_f, self.T, 0.0, 0.0, p, self.alpha)
+                stars.sweep(free, self.g, self.possible_f, tables, heat, p, self.alpha, q)
+            bound = stars.bound(free, self.g, self.possible_f, cold, 0.0, p, self.alpha)
             if bound < self.bound:
                 self.bound, self.best_alpha = bound, self.alpha.copy()
             _messages(self.g, self.T, self.alpha, mu)
@@ -141,10 +150,10 @@ class _Ascent:
         free = Hamming(np.zeros(n))
         f, alpha = self.possible_f.copy(), self.best_alpha.copy()
         p, q = np.zeros((n, k)), np.zeros((n, k))
-        open_nodes = np.ones(n, dtype=np.bool_)
+        open_nodes, tables = np.ones(n, dtype=np.bool_), stars.heated(self.T, 0.1 * heat)
         while open_nodes.any() and time.monotonic() < until:
             for _ in range(_SETTLING):
-                stars.sweep(free, self.g, f, self.T, heat, 0.1 * heat, p, alpha, q)
+                stars.sweep(free, self.g, f, tables, heat, p, alpha, q)
             if np.isnan(q).any():  # the labels settled so far rule out all of some node's
                 return
             best, sure = q.argmax(axis=1), np.where(open_nodes, q.max(axis=1), -1.0)
@@ -163,6 +172,20 @@ class _Ascent:
         self.possible_f = np.where(possible, self.f, -np.inf)
         self.alpha = self.best_alpha.copy()
         return before - int(possible.sum())
+
+    def exhaust(self, until: float) -> None:
+        """Search until the best labeling is proved or the clock says ``until``; the bound falls in either case."""
+        node, pair, bound = deficits(self.g, self.possible_f, self.T, self.best_alpha)
+        rounding = _ROUNDING * max(1.0, abs(bound), self.unit)
+        worst = sum(float(np.where(np.isfinite(d), d, 0.0).reshape(len(d), -1).max(axis=1).sum()) for d in (node, pair))
+        hunt = Search(self.g, node, pair, self.unit, rounding)
+        most = min(bound - self.score, worst)
+        over = bound == -np.inf
+        while not over and time.monotonic() < until:
+            over = hunt.run(most, _STEPS)
+        if hunt.labels[0] >= 0:
+            self.offer(hunt.labels.copy())
+        self.bound = self.score if over else min(self.bound, bound - hunt.proved)
 
     def offer(self, labels: np.ndarray) -> None:
         """Keep ``labels``, improved, where they are the best so far."""
@@ -198,12 +221,16 @@ def _exact(g: Incidence, f: np.ndarray, T: np.ndarray, time_limit: float) -> Lab
     until = time.monotonic() + time_limit
     search = _Ascent(g, f, T)
     search.run(until)
+    if not search.proved:
+        search.exhaust(min(until, time.monotonic() + min(_SEARCH * time_limit, _SEARCH_SECONDS)))
     for heat in _DECIMATION * search.unit:
         if search.proved or time.monotonic() > until:
             break
         search.decimate(heat, until)
         if search.restrict():
             search.run(until)
+    if search.bound == -np.inf:
+        return Labeling(search.labels, -np.inf, -np.inf, "infeasible")
     if search.proved:
         return Labeling(search.labels, search.score, max(search.bound, search.score), "optimal")
     return _integer_programme(search, until)

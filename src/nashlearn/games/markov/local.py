@@ -139,7 +139,7 @@ class LocalSolver:
             own = np.append(own, 1.0 - own.sum()).clip(min=0)
             p[v, : L.shape[0]] = own / own.sum()
         alpha = np.where(number >= 0, unit * found.y[number], 0.0)
-        upper = stars.bound(self.loss, self.graph, f, T, 0.0, 0.0, p, alpha)
+        upper = stars.bound(self.loss, self.graph, f, stars.heated(T, 0.0), 0.0, p, alpha)
         q = np.zeros((n, k))
         q[labels] = found.z[:n_nodes]
         q /= q.sum(axis=1, keepdims=True)
@@ -169,15 +169,15 @@ class LocalSolver:
     ) -> tuple[float, np.ndarray, np.ndarray]:
         """Sweep ``rounds`` times at ``eps > 0`` from ``state``; value there and marginals that agree."""
         p, alpha = state
-        q, joint, heat = np.zeros_like(f), np.zeros_like(T), EDGE_HEAT * eps
+        q, joint, h = np.zeros_like(f), np.zeros(T.shape), stars.heated(T, EDGE_HEAT * eps)
         for _ in range(rounds):
-            stars.sweep(self.loss, self.graph, f, T, eps, heat, p, alpha, q)
-        stars.marginals(self.graph, T, heat, alpha, q, joint)
-        return stars.bound(self.loss, self.graph, f, T, eps, heat, p, alpha), q, joint
+            stars.sweep(self.loss, self.graph, f, h, eps, p, alpha, q)
+        stars.marginals(self.graph, h, alpha, q, joint)
+        return stars.bound(self.loss, self.graph, f, h, eps, p, alpha), q, joint
 
     def ceiling(self, f: np.ndarray, T: np.ndarray, state: tuple[np.ndarray, ...]) -> float:
         """What the best adversary gets against the replies in ``state``, at most, without smoothing."""
-        return float(stars.bound(self.loss, self.graph, f, T, 0.0, 0.0, *state))
+        return float(stars.bound(self.loss, self.graph, f, stars.heated(T, 0.0), 0.0, *state))
 
     def play_smoothed(self, f: np.ndarray, T: np.ndarray, eps: float, tol: float, max_iter: int) -> Outcome:
         """The equilibrium at temperature ``eps`` on nodes and ``eps / 10`` on edges, by sweeps."""

@@ -21,7 +21,7 @@ from numba.extending import overload
 from nashlearn.games.markov.vectors import dot, largest, product, total
 from nashlearn.games.zero_one import shifted_threshold
 
-__all__ = ["Hamming", "NodeCosts", "expected", "gain", "reach", "reply", "risk", "tilt"]
+__all__ = ["Hamming", "NodeCosts", "expected", "gain", "reach", "reply", "risk", "settle", "tilt"]
 
 _PAIR_STEPS = 200
 _PAIR_TOL = 1e-13
@@ -58,6 +58,11 @@ def reply(loss, v, c, k, eps, p, g):  # pragma: no cover - compiled
 
 def tilt(loss, v, p, base, k, eps, g, node, row):  # pragma: no cover - compiled
     """Write ``base exp((L' p - t) / eps)`` into a row of ``node``; return ``t``, no less than ``L' p``."""
+    raise NotImplementedError
+
+
+def settle(loss, v, c, best, k, eps, base, p, g, node, row):  # pragma: no cover - compiled
+    """:func:`reply` to ``eps log(c / best)``, ``best`` the largest of ``c`` (1, k), which is lost; :func:`tilt`."""
     raise NotImplementedError
 
 
@@ -102,27 +107,48 @@ def _gain(loss, v, p, k, g, row):
     return write_costs
 
 
+@njit(cache=True, nogil=True, forceinline=True)
+def _share(g, few, top, w):
+    """Turn the ``few`` candidates in the first row of ``g`` into shares of the threshold at ``w`` below ``top``."""
+    if few == 1:
+        g[0, 0] = 1.0
+        return
+    t = shifted_threshold(g[0], few, top, w)
+    mass = 0.0
+    for i in range(few):
+        g[0, i] = max(g[0, i] - top - t, 0.0)
+        mass += g[0, i]
+    for i in range(few):
+        g[0, i] /= mass
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _candidates(c, k, least, top, g):
+    """Copy entries of ``c`` above ``least``, and their labels, to the front of ``g``; the largest if there is none."""
+    few = 0
+    for a in range(k):  # no branches: which labels enter cannot be foreseen
+        g[0, few], g[1, few] = c[0, a], a
+        few += c[0, a] > least
+    if few == 0:
+        for a in range(k):
+            if c[0, a] == top:
+                g[0, 0], g[1, 0] = top, a
+        few = 1
+    return few
+
+
 @overload(reply)
 def _reply(loss, v, c, k, eps, p, g):
     if loss.instance_class is Hamming:
 
         def threshold(loss, v, c, k, eps, p, g):
-            w, top, few = loss.weights[v], largest(c, 0, k), 0
-            for a in range(k):  # only labels within w of the best can enter
+            w, top = loss.weights[v], largest(c, 0, k)
+            few = _candidates(c, k, top - w, top, g)  # only labels within w of the best can enter
+            _share(g, few, top, w)
+            for a in range(k):
                 p[v, a] = 0.0
-                if c[0, a] > top - w or (few == 0 and c[0, a] == top):
-                    g[0, few], g[1, few] = c[0, a], a
-                    few += 1
-            if few == 1:
-                p[v, int(g[1, 0])] = 1.0
-                return
-            t = shifted_threshold(g[0], few, top, w)
-            mass = 0.0
             for i in range(few):
-                g[0, i] = max(g[0, i] - top - t, 0.0)
-                mass += g[0, i]
-            for i in range(few):
-                p[v, int(g[1, i])] = g[0, i] / mass
+                p[v, int(g[1, i])] = g[0, i]
 
         return threshold
 
@@ -189,12 +215,14 @@ def _tilt(loss, v, p, base, k, eps, g, node, row):
     if loss.instance_class is Hamming:
 
         def scale(loss, v, p, base, k, eps, g, node, row):
-            w = loss.weights[v]
+            w, few = loss.weights[v], 0
             for a in range(k):
                 node[row, a] = base[row, a]
-            for a in range(k):
-                if p[v, a] > 0.0:
-                    node[row, a] *= np.exp(-w * p[v, a] / eps)
+                g[0, few] = a
+                few += p[v, a] > 0.0
+            for i in range(few):
+                a = int(g[0, i])
+                node[row, a] *= np.exp(-w * p[v, a] / eps)
             return w
 
         return scale
@@ -207,6 +235,38 @@ def _tilt(loss, v, p, base, k, eps, g, node, row):
         return top
 
     return scale_costs
+
+
+@overload(settle)
+def _settle(loss, v, c, best, k, eps, base, p, g, node, row):
+    if loss.instance_class is Hamming:
+
+        def share(loss, v, c, best, k, eps, base, p, g, node, row):
+            w = loss.weights[v]
+            few = _candidates(c, k, best * np.exp(-w / eps), best, g)
+            for i in range(few):
+                g[0, i] = eps * np.log(g[0, i] / best)
+            _share(g, few, 0.0, w)
+            for a in range(k):
+                p[v, a] = 0.0
+                node[row, a] = base[row, a]
+            for i in range(few):
+                if g[0, i] > 0.0:
+                    a = int(g[1, i])
+                    p[v, a] = g[0, i]
+                    node[row, a] *= np.exp(-w * g[0, i] / eps)
+            return w
+
+        return share
+
+    def step(loss, v, c, best, k, eps, base, p, g, node, row):
+        least = best * np.exp(-reach(loss, v, eps) / eps)
+        for a in range(k):
+            c[0, a] = eps * np.log(c[0, a] / best) if c[0, a] > least else -np.inf
+        reply(loss, v, c, k, eps, p, g)
+        return tilt(loss, v, p, base, k, eps, g, node, row)
+
+    return step
 
 
 @overload(risk)

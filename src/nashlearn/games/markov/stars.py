@@ -9,7 +9,8 @@ agreement and the replies ``p`` are found together. With temperature ``e_v`` on 
 and for one node ``v`` of degree ``d`` the exact minimiser over its ``alpha`` and its reply is, with
 ``mu_e(a) = e_e log sum_b exp((T_e(a, b) - alpha_e,other(b)) / e_e)`` and ``F = f_v + sum_e mu_e``: the best reply to
 ``F`` at temperature ``e_v + d e_e``, then ``alpha_ev = mu_e - e_e (F + L' p_v) / (e_v + d e_e)``.
-A sweep over all nodes costs two passes over the edges' tables.
+A sweep over all nodes costs two passes over the edges' tables, whose exponentials are taken once for many sweeps
+(:func:`heated`); sums that leave the range of numbers are taken again in the log domain.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from numba import njit
 
 from nashlearn.games.markov import replies
 
-__all__ = ["Incidence", "bound", "incidence", "marginals", "sweep"]
+__all__ = ["Heated", "Incidence", "bound", "heated", "incidence", "marginals", "sweep"]
+
+_TINY = 1e-250
 
 
 class Incidence(NamedTuple):
@@ -56,22 +59,61 @@ def _log_sum(values, k, eps):
     return top + eps * np.log(total)
 
 
+class Heated(NamedTuple):
+    """Edge scores, and ``exp((scores - top) / eps)`` for one temperature with the tables' ``top``."""
+
+    T: np.ndarray
+    W: np.ndarray
+    top: np.ndarray
+    eps: float
+
+
+def heated(T: np.ndarray, eps: float) -> Heated:
+    """Tables (m, k, k) at a temperature; one that is repeated by broadcasting is worked out once."""
+    own = T[:1] if len(T) and T.strides[0] == 0 else T
+    top = own.max(axis=(1, 2)) if len(own) else np.zeros(0)
+    top[np.isneginf(top)] = 0.0
+    W = np.exp((own - top[:, None, None]) / eps) if eps else own
+    return Heated(T, np.broadcast_to(W, T.shape), np.broadcast_to(top, len(T)), eps)
+
+
 @njit(cache=True, nogil=True)
-def _told(g, e, side, T, alpha, k, eps, x, out):
-    """``mu_e`` for the end ``side`` of edge ``e``."""
-    table = T[g.table[e]]
-    other = alpha[e, 1 - side]
+def _lowered(alpha, k, eps, out):
+    """Write ``exp((low - alpha) / eps)`` and return ``low``, the least of them."""
+    low = np.inf
     for a in range(k):
-        for b in range(k):
-            t = table[a, b] if side == 0 else table[b, a]
-            x[b] = t - other[b] if t > -np.inf else -np.inf
-        out[a] = _log_sum(x, k, eps)
+        low = min(low, alpha[a])
+    for a in range(k):
+        out[a] = np.exp((low - alpha[a]) / eps) if alpha[a] < np.inf else 0.0
+    return low
 
 
 @njit(cache=True, nogil=True)
-def sweep(loss, g, f, T, e_v, e_e, p, alpha, q):
+def _told(g, e, side, h, alpha, k, x, out):
+    """``mu_e`` for the end ``side`` of edge ``e``."""
+    i, eps = g.table[e], h.eps
+    other = alpha[e, 1 - side]
+    low = _lowered(other, k, eps, x)
+    for a in range(k):
+        total = 0.0
+        for b in range(k):
+            total += (h.W[i, a, b] if side == 0 else h.W[i, b, a]) * x[b]
+        out[a] = total
+    for a in range(k):
+        if out[a] > _TINY:
+            out[a] = h.top[i] - low + eps * np.log(out[a])
+        else:
+            for b in range(k):
+                t = h.T[i, a, b] if side == 0 else h.T[i, b, a]
+                x[b] = t - other[b] if t > -np.inf else -np.inf
+            out[a] = _log_sum(x, k, eps)
+
+
+@njit(cache=True, nogil=True)
+def sweep(loss, g, f, h, e_v, p, alpha, q):
     """Renew every node's reply and multipliers once, first to last, then back; ``q`` gets the nodes' beliefs."""
     n, k = f.shape
+    e_e = h.eps
     widest = 1
     for v in range(n):
         widest = max(widest, g.start[v + 1] - g.start[v])
@@ -84,7 +126,7 @@ def sweep(loss, g, f, T, e_v, e_e, p, alpha, q):
             F[0, a] = f[v, a]
         for i in range(degree):
             e, side = g.member[g.start[v] + i], g.side[g.start[v] + i]
-            _told(g, e, side, T, alpha, k, e_e, x[0], mu[i])
+            _told(g, e, side, h, alpha, k, x[0], mu[i])
             for a in range(k):
                 F[0, a] += mu[i, a]
         heat = e_v + degree * e_e
@@ -107,10 +149,10 @@ def sweep(loss, g, f, T, e_v, e_e, p, alpha, q):
 
 
 @njit(cache=True, nogil=True)
-def bound(loss, g, f, T, e_v, e_e, p, alpha):
+def bound(loss, g, f, h, e_v, p, alpha):
     """The objective at ``p`` and ``alpha``: an upper bound on the game's value at these temperatures."""
     n, k = f.shape
-    lift, y = np.empty((1, k)), np.empty(k)
+    lift, y, z = np.empty((1, k)), np.empty(k), np.empty(k)
     x = lift[0]
     value = 0.0
     for v in range(n):
@@ -126,34 +168,57 @@ def bound(loss, g, f, T, e_v, e_e, p, alpha):
                 x[a] = -np.inf
         value += _log_sum(x, k, e_v)
     for e in range(g.ends.shape[0]):
-        table = T[g.table[e]]
-        for a in range(k):
-            for b in range(k):
-                x[b] = table[a, b] - alpha[e, 0, a] - alpha[e, 1, b] if table[a, b] > -np.inf else -np.inf
-            y[a] = _log_sum(x, k, e_e)
-        value += _log_sum(y, k, e_e)
+        value += _edge_value(g, e, h, alpha, k, y, z)
     return value
 
 
 @njit(cache=True, nogil=True)
-def marginals(g, T, e_e, alpha, q, pairs):
+def _edge_value(g, e, h, alpha, k, x, y):
+    """``eps log sum exp((T - alpha) / eps)`` of an edge."""
+    i = g.table[e]
+    if h.eps > 0.0:
+        low = _lowered(alpha[e, 0], k, h.eps, x) + _lowered(alpha[e, 1], k, h.eps, y)
+        total = 0.0
+        for a in range(k):
+            for b in range(k):
+                total += h.W[i, a, b] * x[a] * y[b]
+        if total > _TINY:
+            return h.top[i] - low + h.eps * np.log(total)
+    for a in range(k):
+        for b in range(k):
+            t = h.T[i, a, b]
+            x[b] = t - alpha[e, 0, a] - alpha[e, 1, b] if t > -np.inf else -np.inf
+        y[a] = _log_sum(x, k, h.eps)
+    return _log_sum(y, k, h.eps)
+
+
+@njit(cache=True, nogil=True)
+def marginals(g, h, alpha, q, pairs):
     """Edge marginals near the beliefs that agree with the nodes' ``q``: scaled, then topped up [altschuler2017]_."""
     k = q.shape[1]
     row, column = np.empty(k), np.empty(k)
     for e in range(g.ends.shape[0]):
-        table, joint = T[g.table[e]], pairs[e]
-        u, v = g.ends[e, 0], g.ends[e, 1]
+        i, joint = g.table[e], pairs[e]
+        _lowered(alpha[e, 0], k, h.eps, row)
+        _lowered(alpha[e, 1], k, h.eps, column)
         top, total = -np.inf, 0.0
         for a in range(k):
             for b in range(k):
-                joint[a, b] = table[a, b] - alpha[e, 0, a] - alpha[e, 1, b] if table[a, b] > -np.inf else -np.inf
-                top = max(top, joint[a, b])
-        for a in range(k):
-            for b in range(k):
-                joint[a, b] = np.exp((joint[a, b] - top) / e_e)
+                joint[a, b] = h.W[i, a, b] * row[a] * column[b]
                 total += joint[a, b]
+        if not total > _TINY:
+            total = 0.0
+            for a in range(k):
+                for b in range(k):
+                    t = h.T[i, a, b]
+                    joint[a, b] = t - alpha[e, 0, a] - alpha[e, 1, b] if t > -np.inf else -np.inf
+                    top = max(top, joint[a, b])
+            for a in range(k):
+                for b in range(k):
+                    joint[a, b] = np.exp((joint[a, b] - top) / h.eps)
+                    total += joint[a, b]
         joint /= total
-        match(joint, q[u], q[v], row, column)
+        match(joint, q[g.ends[e, 0]], q[g.ends[e, 1]], row, column)
 
 
 @njit(cache=True, nogil=True)

@@ -8,12 +8,23 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["add_outer", "dot", "exponentials", "largest", "product", "rows_dot", "rows_sum", "scale_by", "total"]
+__all__ = [
+    "add_outer",
+    "add_outers",
+    "dot",
+    "exponentials",
+    "largest",
+    "product",
+    "rows_dot",
+    "rows_sum",
+    "scale_by",
+    "total",
+]
 
 _FAST = {"contract", "nsz", "nnan", "reassoc"}
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
 def largest(X, i, k):
     """The largest entry of a row."""
     top = X[i, 0]
@@ -22,7 +33,7 @@ def largest(X, i, k):
     return top
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
 def total(X, i, k):
     """The sum of a row."""
     s = 0.0
@@ -31,7 +42,7 @@ def total(X, i, k):
     return s
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
 def dot(X, i, Y, j, k):
     """The inner product of two rows."""
     s = 0.0
@@ -40,21 +51,21 @@ def dot(X, i, Y, j, k):
     return s
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
 def product(X, i, Y, j, k, Z, row):
     """A row as the product of two others, entry by entry."""
     for a in range(k):
         Z[row, a] = X[i, a] * Y[j, a]
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
 def scale_by(X, i, r, k):
     """A row times ``r``."""
     for a in range(k):
         X[i, a] *= r
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
 def rows_dot(W, t, X, i, k, Z, j):
     """Row ``j`` of ``Z`` as ``W[t]`` times row ``i`` of ``X``, four rows of ``W`` at a time."""
     a = 0
@@ -76,7 +87,7 @@ def rows_dot(W, t, X, i, k, Z, j):
         a += 1
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
 def rows_sum(W, t, X, i, k, Z, j):
     """Row ``j`` of ``Z`` as the transpose of ``W[t]`` times row ``i`` of ``X``, four rows of ``W`` at a time."""
     for b in range(k):
@@ -94,7 +105,7 @@ def rows_sum(W, t, X, i, k, Z, j):
         a += 1
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
 def add_outer(E, t, X, i, Y, j, scale, k):
     """``E[t] += scale x y'`` for two rows, leaving out zeros of the first."""
     for a in range(k):
@@ -104,7 +115,16 @@ def add_outer(E, t, X, i, Y, j, scale, k):
                 E[t, a, b] += s * Y[j, b]
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
+def add_outers(E, t, X, i, Y, j, k):
+    """``E[t] += sum x y'`` over four rows each from ``X[i]`` and ``Y[j]`` on."""
+    for a in range(k):
+        s0, s1, s2, s3 = X[i, a], X[i + 1, a], X[i + 2, a], X[i + 3, a]
+        for b in range(k):
+            E[t, a, b] += s0 * Y[j, b] + s1 * Y[j + 1, b] + s2 * Y[j + 2, b] + s3 * Y[j + 3, b]
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
 def exponentials(X, i, top, eps, k, Z, j, powers):
     """Row ``j`` of ``Z`` as ``exp((x - top) / eps)`` of a row, ``top`` its largest entry, to rounding of the exponent.
 
