@@ -1,0 +1,140 @@
+"""Dask bags of examples: the optimum and the answers of lists, for every structured estimator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from nashlearn import NashMarkovNetwork, NashMatcher, NashParser, NashTagger, games
+
+dask = pytest.importorskip("dask")
+db = pytest.importorskip("dask.bag")
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def _sequences(rng, n=24):
+    X = [rng.standard_normal((size, 3)) for size in rng.integers(2, 6, n)]
+    return X, [np.array(["a", "b", "c"])[(x + 0.5 * rng.standard_normal(x.shape)).argmax(axis=1)] for x in X]
+
+
+def _named(rng):
+    X, y = _sequences(rng)
+    return [[{"word": f"w{int(10 * row[0])}", "size": float(row[1])} for row in x] for x in X], y
+
+
+def _sparse(rng):
+    X, y = _sequences(rng)
+    return [sp.csr_matrix(np.where(x > 0, x, 0.0)) for x in X], y
+
+
+def _graphs(rng):
+    X, y = _sequences(rng, 15)
+    loops = [[(i, (i + 1) % len(x)) for i in range(len(x))] if len(x) > 2 else [(0, 1)] for x in X]
+    return list(zip(X, loops, strict=True)), y
+
+
+def _matchings(rng, partial=False):
+    X = [rng.standard_normal((n, n, 3)) for n in rng.integers(2, 5, 20)]
+    y = [games.matching(len(x)).argmax(x[None, :, :, 0] + 0.3 * rng.standard_normal(x.shape[:2]))[0] for x in X]
+    if partial:
+        y[-1] = np.where(np.arange(len(y[-1])) == 0, -1, y[-1])  # in the last partition alone
+    return X, y
+
+
+def _sentences(rng, bilinear=False):
+    sizes = rng.integers(2, 6, 20)
+    arcs = [rng.standard_normal((n, n + 1, 3)) for n in sizes]
+    y = [games.arborescence(len(x), single_root=True).argmax(x[None, :, :, 0])[0] for x in arcs]
+    # More features than tokens in any partition, fewer than in all together.
+    return ([rng.standard_normal((n, 20)) for n in sizes] if bilinear else arcs), y
+
+
+CASES = {
+    "tagger": (NashTagger(alpha=1e-2, tol=1e-3), _sequences),
+    "tagger, named": (NashTagger(alpha=1e-2, tol=1e-3), _named),
+    "tagger, named, all pairs": (NashTagger(alpha=1e-2, tol=1e-3, unseen_pairs=True), _named),
+    "tagger, sparse, no smoothing": (NashTagger(tol=2e-2, smoothing=0.0, alpha=1e-2), _sparse),
+    "network": (NashMarkovNetwork("absolute", alpha=1e-2, tol=1e-3), _graphs),
+    "matcher": (NashMatcher(alpha=1e-2), _matchings),
+    "matcher, partial": (NashMatcher(alpha=1e-2), lambda rng: _matchings(rng, partial=True)),
+    "parser": (NashParser(alpha=1e-2), _sentences),
+    "parser, bilinear": (NashParser(alpha=1e-1), lambda rng: _sentences(rng, bilinear=True)),
+}
+
+
+def bags(*data, npartitions=5):
+    return [db.from_sequence(part, npartitions=npartitions) for part in data]
+
+
+def example(name):
+    estimator, make = CASES[name]
+    X, y = make(np.random.default_rng(0))
+    return clone(estimator), X, y
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_certified_optimum_and_answers_are_those_of_lists(name):
+    estimator, X, y = example(name)
+    weight = np.random.default_rng(1).integers(0, 3, len(X)).astype(float)
+    weight[-1] = 1.0
+    here, there = clone(estimator).fit(X, y, weight), clone(estimator).fit(*bags(X, y, weight))
+    assert there.dual_gap_ <= there.tol
+    assert abs(here.objective_ - there.objective_) <= (here.dual_gap_ + there.dual_gap_) * here.objective_
+    assert np.shape(here.coef_) == np.shape(there.coef_)
+    assert there.score(*bags(X, y)) == pytest.approx(there.score(X, y), abs=1e-12)
+    lazy = there.predict(db.from_sequence(X, npartitions=3))
+    assert isinstance(lazy, db.Bag)
+    for a, b in zip(lazy.compute(), there.predict(X), strict=True):
+        assert np.array_equal(a, b)
+    for a, b in zip(
+        there.predict_proba(db.from_sequence(X, npartitions=4)).compute(), there.predict_proba(X), strict=True
+    ):
+        assert np.shape(a) == np.shape(b) and np.allclose(np.sum(a, axis=-1), np.sum(b, axis=-1), atol=1e-6)
+
+
+def test_vocabularies_of_partitions_unite():
+    estimator, X, y = example("tagger, named")
+    here, there = clone(estimator).fit(X, y), clone(estimator).fit(*bags(X, y, npartitions=6))
+    assert here.feature_names_ == there.feature_names_
+    assert (here._pattern[0] == there._pattern[0]).all() and (here._pattern[1] == there._pattern[1]).all()
+
+
+def test_exactness_is_that_of_all_partitions():
+    estimator, X, y = example("network")
+    estimator.set_params(exact=False)
+    assert clone(estimator).fit(*bags(X, y)).is_exact_ == clone(estimator).fit(X, y).is_exact_
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, y: (X, y.repartition(npartitions=2)), "cut into partitions alike; got 5 and 2"),
+        (lambda X, y: (X, y.compute()), "y must be a Dask bag"),
+        (lambda X, y: (X, y.map(lambda labels: labels[:-1])), "one label for each"),
+        (lambda X, y: (X, y.filter(lambda labels: len(labels) > 2)), "cut them alike"),
+        (lambda X, y: (X, y.map(lambda labels: [None, *labels[1:]])), "y must hold every label"),
+        (lambda X, y: (X, y.map(lambda labels: ["a"] * len(labels))), "one class only"),
+        (lambda X, y: (X, y, y.map(lambda _: 0.0)), "no examples of positive weight"),
+        (lambda X, y: (X, y, y.map(lambda _: -1.0)), "finite and not negative"),
+        (lambda X, y: (X.to_delayed()[0], y), "X must be a Dask bag"),
+    ],
+)
+def test_refusals_name_what_was_wrong(change, message):
+    estimator, X, y = example("tagger")
+    with pytest.raises((ValueError, TypeError), match=message):
+        estimator.fit(*change(*bags(X, y)))
+
+
+@pytest.mark.parametrize("name", ["tagger", "matcher", "parser"])
+def test_partitions_of_other_features_are_refused(name):
+    estimator, X, y = example(name)
+    narrow = [x[..., :2] for x in X[-4:]]
+    with pytest.raises(ValueError, match="Partitions of X differ"):
+        estimator.fit(*bags([*X[:-4], *narrow], y))

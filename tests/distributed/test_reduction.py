@@ -1,0 +1,56 @@
+"""Sums that do not depend on who takes them, and partitions that are made where they are read."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nashlearn.distributed.reduction import Partitions, pairwise
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+
+from nashlearn.distributed.collections import row_partitions  # noqa: E402
+from nashlearn.distributed.recipes import joined, recipes, threads, walked  # noqa: E402
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=70), st.integers(0, 5))
+def test_sums_of_bundles_are_those_of_partitions_to_the_last_bit(values, power):
+    size = 2**power
+    bundles = [pairwise(values[i : i + size], operator.add) for i in range(0, len(values), size)]
+    eights = [pairwise(bundles[i : i + 8], operator.add) for i in range(0, len(bundles), 8)]
+    assert pairwise(values, operator.add) == pairwise(bundles, operator.add) == pairwise(eights, operator.add)
+    assert pairwise(values, operator.add) == pytest.approx(sum(values), abs=1e-6)
+
+
+def _made(parts, rows=50):
+    make = dask.delayed(lambda seed: np.random.default_rng(seed).standard_normal((rows, 3)), pure=True)
+    return da.concatenate([da.from_delayed(make(seed), (rows, 3), dtype=float) for seed in range(parts)])
+
+
+@pytest.mark.parametrize("parts", [1, 7, 100])
+def test_recipes_make_what_dask_makes(parts):
+    X = _made(parts) * 2.0
+    found = recipes(row_partitions(X, y=X[:, 0] > 0, sample_weight=None))
+    made = list(walked(joined(found)))
+    assert len(made) == parts and all(weight is None for _, _, weight in made)
+    assert np.array_equal(np.concatenate([x for x, _, _ in made]), X.compute())
+    assert np.array_equal(np.concatenate([y for _, y, _ in made]), (X[:, 0] > 0).compute())
+
+
+def test_a_pass_takes_as_many_tasks_for_few_partitions_as_for_many():
+    with dask.config.set(scheduler="synchronous"):
+        for parts in (30, 300):
+            bundles = Partitions([(x,) for (x,) in row_partitions(_made(parts, 2))], bundled=True)._bundles
+            assert len(bundles) <= 8 * threads() + 1
+        assert len(joined(recipes(row_partitions(_made(300, 2))))) < 300 * 200  # bytes
+
+
+def test_data_in_memory_and_what_partitions_share_is_left_to_dask():
+    assert recipes(row_partitions(da.from_array(np.ones((30_000, 4)), chunks=(10_000, 4)))) is None
+    X = _made(4)
+    assert recipes(row_partitions(X - X.mean(axis=0))) is None

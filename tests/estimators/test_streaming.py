@@ -1,0 +1,127 @@
+"""``partial_fit``: batches of any size lead to the optimum of what they hold together."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+
+from nashlearn import NashAbstainer, NashClassifier, NashOrdinalClassifier
+from nashlearn.training import Problem
+
+ESTIMATORS = [
+    NashClassifier(alpha=1e-2),
+    NashClassifier("squared", alpha=1e-2),
+    NashAbstainer(0.3, alpha=1e-2),
+    NashOrdinalClassifier(alpha=1e-2),
+]
+
+
+def stream(n=2000, d=5, seed=0):
+    """Three noisy grades along a direction, features in very different units."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    y = np.digitize(X[:, 0] + 0.5 * X[:, 1] + 0.6 * rng.standard_normal(n), [-0.5, 0.7])
+    return X * np.array([1.0, 100.0, 0.01, 1.0, 10.0]) + 0.1, y
+
+
+def objective(model, X, y):
+    """The objective of the weights of a model on data, by the training problem itself."""
+    game, design, _, _ = model._game_and_scores(model.classes_.size, X.shape[1])
+    codes = np.searchsorted(model.classes_, y)
+    problem = Problem(X, codes, np.full(len(y), 1.0 / len(y)), model.alpha, game, design)
+    return problem.primal(model._stream.average)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_the_objective_approaches_the_optimum(estimator):
+    X, y = stream()
+    best = clone(estimator).fit(X, y).objective_
+    model, rng, excess = clone(estimator), np.random.default_rng(0), []
+    for _ in range(8):
+        for part in np.array_split(rng.permutation(len(y)), 4):
+            model.partial_fit(X[part], y[part], classes=[0, 1, 2])
+        excess.append(objective(model, X, y) / best - 1.0)
+    assert min(excess) >= -1e-9
+    assert excess[-1] < 0.02 and excess[-1] < excess[0] / 2
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_how_rows_are_cut_stored_or_saved_changes_nothing(estimator):
+    X, y = stream(320)
+    whole = clone(estimator).partial_fit(X, y, classes=[0, 1, 2])
+    parts = clone(estimator)
+    for start in range(0, 320, 80):
+        parts.partial_fit(sp.csr_matrix(X[start : start + 80]), y[start : start + 80], classes=[2, 1, 0])
+        parts = pickle.loads(pickle.dumps(parts))
+    assert np.allclose(whole.coef_, parts.coef_, rtol=1e-9) and np.allclose(whole.intercept_, parts.intercept_)
+    assert whole.n_iter_ == parts.n_iter_ == 40
+
+
+def test_classes_that_have_not_come_yet_are_known():
+    X, y = load_iris(return_X_y=True)
+    model = NashClassifier().partial_fit(X[:50], y[:50], classes=[0, 1, 2])  # one label only
+    assert list(model.classes_) == [0, 1, 2] and model.coef_.shape == (3, 4)
+    order = np.random.default_rng(0).permutation(150)
+    for _ in range(40):
+        model.partial_fit(X[order], y[order])
+    assert model.score(X, y) > 0.9
+
+
+def test_no_certificate_is_claimed_and_fit_ends_the_stream():
+    X, y = stream(300)
+    model = NashClassifier().partial_fit(X, y, classes=[0, 1, 2])
+    assert np.isnan([model.dual_gap_, model.objective_, model.worst_case_risk()]).all()
+    assert model.fit(X, y).dual_gap_ <= model.tol
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_stream_goes_on_from_what_was_fitted(estimator, k):
+    X, y = stream(1000)
+    y = y.clip(max=k - 1)
+    model = clone(estimator).fit(X, y)
+    best = model.objective_
+    model.partial_fit(X, y)
+    assert objective(model, X, y) <= 1.1 * best
+    assert objective(clone(estimator).partial_fit(X, y, classes=range(k)), X, y) > objective(model, X, y)
+
+
+def test_weights_count_as_said():
+    X, y = stream(800)
+    plain, weighted = NashClassifier(), NashClassifier(class_weight={0: 0.0, 1: 2.0})
+    keep = y > 0
+    weighted.partial_fit(X, y, classes=[0, 1, 2], sample_weight=np.full(800, 0.5))
+    plain.partial_fit(X, y, classes=[0, 1, 2], sample_weight=np.where(keep, np.where(y == 1, 1.0, 0.5), 0.0))
+    assert np.allclose(plain.coef_, weighted.coef_)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "classes must be passed on the first call"),
+        ({"classes": [1]}, "at least two distinct labels"),
+        ({"classes": [0, 1]}, "y holds the label 2, which is not among the classes"),
+        ({"classes": [0, 1, 2], "sample_weight": -np.ones(60)}, "Negative values"),
+    ],
+)
+def test_refusals_name_what_was_wrong(arguments, message):
+    X, y = stream(60)
+    with pytest.raises(ValueError, match=message):
+        NashClassifier().partial_fit(X, y, **arguments)
+
+
+def test_other_classes_features_kernels_and_balanced_weights_are_refused():
+    X, y = stream(60)
+    model = NashClassifier().partial_fit(X, y, classes=[0, 1, 2])
+    with pytest.raises(ValueError, match="classes must be those of the first call"):
+        model.partial_fit(X, y, classes=[0, 1, 2, 3])
+    with pytest.raises(ValueError, match="features"):
+        model.partial_fit(X[:, :2], y)
+    with pytest.raises(ValueError, match="class_weight must be None or a dict"):
+        NashClassifier(class_weight="balanced").partial_fit(X, y, classes=[0, 1, 2])
+    assert not hasattr(NashClassifier(kernel="rbf"), "partial_fit")
