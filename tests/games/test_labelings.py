@@ -1,0 +1,78 @@
+"""The search for best labelings: exact against enumeration, on puzzles of large scores, and out of steps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nashlearn.games import markov
+from nashlearn.games.markov import stars
+from nashlearn.games.markov.search import Search, deficits
+
+
+def problem(seed: int, n: int, k: int, forbid: float):
+    rng = np.random.default_rng(seed)
+    edges = np.array([(u, v) for u in range(n) for v in range(u + 1, n) if rng.random() < 0.7], dtype=np.int64)
+    edges = edges.reshape(-1, 2)
+    f, T = rng.standard_normal((n, k)), 2.0 * rng.standard_normal((len(edges), k, k))
+    T[rng.random(T.shape) < forbid] = -np.inf
+    return stars.incidence(n, edges, np.arange(len(edges))), edges, f, T
+
+
+def best(edges, f, T) -> float:
+    labels = np.indices((f.shape[1],) * f.shape[0]).reshape(f.shape[0], -1)
+    score = f[np.arange(f.shape[0])[:, None], labels].sum(axis=0)
+    for (u, v), table in zip(edges, T, strict=True):
+        score = score + table[labels[u], labels[v]]
+    return float(score.max())
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 6), k=st.integers(2, 4), forbid=st.sampled_from([0.0, 0.3, 0.8]))
+def test_the_search_finds_the_best_or_proves_that_there_is_none(seed, n, k, forbid):
+    g, edges, f, T = problem(seed, n, k, forbid)
+    alpha = np.random.default_rng(seed).standard_normal((len(edges), 2, k))
+    node, pair, bound = deficits(g, f, T, alpha)
+    truth = best(edges, f, T)
+    assert bound >= truth - 1e-9
+    if bound == -np.inf:
+        return
+    search = Search(g, node, pair, 1.0, 1e-9)
+    while not search.run(1e6, 64):
+        assert bound - search.proved >= truth - 1e-9  # what is proved on the way holds
+    if truth == -np.inf:
+        assert search.labels[0] == -1
+    else:
+        found = node[np.arange(n), search.labels].sum()
+        found += sum(p[search.labels[u], search.labels[v]] for (u, v), p in zip(edges, pair, strict=True))
+        assert bound - found == pytest.approx(truth, abs=1e-8)
+
+
+def test_a_limit_below_the_best_is_refuted():
+    g, edges, f, T = problem(3, 5, 3, 0.0)
+    node, pair, bound = deficits(g, f, T, np.zeros((len(edges), 2, 3)))
+    short = bound - best(edges, f, T)
+    search = Search(g, node, pair, 1.0, 1e-9)
+    assert search.run(0.5 * short, 10**6)
+    assert search.labels[0] == -1
+    assert search.proved == pytest.approx(0.5 * short)
+
+
+def test_a_latin_square_is_completed_and_proved():
+    n = 5
+    cells = np.arange(n * n)
+    edges = np.array([(u, v) for u in cells for v in cells[u + 1 :] if u // n == v // n or u % n == v % n])
+    rng = np.random.default_rng(0)
+    T = np.broadcast_to(0.01 * rng.standard_normal((n, n)) - 4.0 * np.eye(n), (len(edges), n, n))
+    truth = (cells // n + cells % n) % n
+    f = np.zeros((n * n, n))
+    given_cells = rng.permutation(n * n)[:14]
+    f[given_cells, truth[given_cells]] = 8.0
+    found = markov(edges, n, exact=False).maximise((f, T), time_limit=600.0)  # compiling counts
+    assert found.status == "optimal"
+    square = found.labels.reshape(n, n)
+    assert (np.sort(square, axis=0) == np.arange(n)[:, None]).all()
+    assert (np.sort(square, axis=1) == np.arange(n)).all()
+    assert (found.labels[given_cells] == truth[given_cells]).all()
