@@ -221,7 +221,10 @@ def section(folder: Path) -> str:
         rows.append([name, f"{100 * r['score']:.2f}", change, settings, f"{r['gap']:.1e}", f"{r['seconds']:.0f} s"])
     if not rows:
         return ""
-    note = "In percent, on the test parts; *change* from the row before. Settings were chosen on validation parts."
+    note = (
+        "In percent, on the test parts; *change* from the first row of each set. Settings were chosen on validation "
+        "parts; guesses are those of a model trained on the letters that are left."
+    )
     columns = ["measure", "percent", "change", "chosen", "gap", "training"]
     title = "labelling: hidden labels, grids and joined labels"
     return report.show(report.table(title, note, columns, rows)).replace("### ", "## ", 1)

@@ -71,7 +71,12 @@ def test_pages_of_what_is_stored(tmp_path):
     assert "| visual | 10% | 100 | 42.6 | 5.0 (0.0100) | 36.2 | – | 3 s | 0.50 s, 2 | 1 |" in page
     store = Store(tmp_path / "sentiment.jsonl")
     for method, loss in (("nash", 0.4), ("crf", 0.5), ("ssvm", 0.5)):
+        base = ["sentiment", "zero_one, unweighted", method]
+        for settings in sentiment.GRIDS[method]:  # the first of the grid is the best
+            for fold in range(3):
+                store.add({"key": [*base, "fold", fold, settings], "loss": loss + settings["alpha"] * -1.0})
         for split in range(8):
-            key = ["sentiment", "zero_one, unweighted", method, "split", split, {}]
-            store.add({"key": key, "loss": loss + 0.01 * split})
-    assert "not worse (Wilcoxon, 0.05) on 1 of 1 losses" in sentiment.section(tmp_path)
+            store.add({"key": [*base, "split", split, sentiment.GRIDS[method][0]], "loss": loss + 0.01 * split})
+    page = sentiment.section(tmp_path)
+    assert "not worse (Wilcoxon, 0.05) on 1 of 1 losses" in page
+    assert "| 0.4350 |" in page
