@@ -27,6 +27,8 @@ __all__ = ["Evaluation", "Minimised", "StructuredProblem", "anneal", "minimise"]
 _MEMORY = 20
 _SUFFICIENT = 1e-4
 _HALVINGS = 30
+_STILL = 1e-6  # relative fall below which replies have arrived
+_LOOKS = 20  # at the same weights, while they are on their way
 
 
 class Evaluation(NamedTuple):
@@ -154,9 +156,16 @@ class _Descent:
             progress.n_iter += 1
             found = self._search(curvature.direction(gradient), value, gradient, smoothing)
             if found is None:
-                if not curvature.pairs:
+                # An approximation that points uphill is forgotten before giving up. Replies that are still on their way
+                # make the objective itself fall: as long as they do, another look at the same weights helps.
+                before = value
+                for _ in range(_LOOKS):
+                    last, (value, gradient) = value, self.objective(self.w, smoothing)
+                    if not value < last - _STILL * abs(last):
+                        break
+                if not curvature.pairs and not value < before - _STILL * abs(before):
                     break
-                curvature = _Curvature(self.metric)  # an approximation that points uphill is forgotten before giving up
+                curvature = _Curvature(self.metric)
                 continue
             w, value, new = found
             curvature.add(w - self.w, new - gradient)
