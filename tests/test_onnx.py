@@ -100,6 +100,17 @@ def test_only_classifiers_of_rows():
         to_onnx(tagger)
 
 
+def test_columns_with_the_names_of_outputs():
+    frame = pandas.DataFrame({"label": np.arange(20.0), "scores": ["a", "b"] * 10})
+    y = np.arange(20) // 10
+    model = tabular.fit_table(tabular.table_pipeline(NashClassifier(alpha=1e-2), frame), frame, y)
+    graph = to_onnx(model)
+    assert [one.name for one in graph.graph.output] == ["label_", "scores_"]
+    inputs = {"label": frame[["label"]].to_numpy(), "scores": frame[["scores"]].to_numpy(dtype=object)}
+    session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
+    assert session.run(["label_"], inputs)[0].tolist() == model.predict(frame).tolist()
+
+
 def test_the_command(tmp_path):
     from typer.testing import CliRunner
 

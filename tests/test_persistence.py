@@ -223,6 +223,46 @@ def test_foreign_files_are_refused(saved, tmp_path):
         nashlearn.load(tmp_path / "absent")
 
 
+@pytest.mark.parametrize("part", ["schema", "scikit-learn", "model", "certificate", "summary"])
+def test_a_right_checksum_over_nonsense_is_refused(part, saved, tmp_path):
+    assert f"nonsense, of {part}" in refusal(tmp_path, with_info(saved, honest=True, **{part: 3}))
+
+
+def test_certificates_are_looked_at(saved, tmp_path):
+    assert "of certificate" in refusal(tmp_path, with_info(saved, honest=True, certificate={"model": {"tol": 1}}))
+
+
+def test_archives_that_unpack_to_far_more_are_refused(saved, tmp_path, monkeypatch):
+    def add(entries):
+        entries["zeros.npy"] = bytes(1 << 22)
+
+    buffer = io.BytesIO(rewritten(saved, add))
+    with zipfile.ZipFile(buffer) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    for packed in (zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA):
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", compression=packed) as archive:
+            for name, entry in entries.items():
+                archive.writestr(name, entry)
+        monkeypatch.setattr(persistence, "_FREE", 1 << 20 if packed == zipfile.ZIP_DEFLATED else 1 << 28)
+        assert "table of contents" in refusal(tmp_path, buffer.getvalue())
+
+
+def test_weights_that_are_all_zero_are_saved_and_loaded(tmp_path, monkeypatch):
+    monkeypatch.setattr(persistence, "_FREE", 1 << 16)
+    model = NashClassifier().fit(np.eye(4), [0, 1, 0, 1])
+    model.coef_ = np.zeros((1, 1 << 20))
+    nashlearn.save(model, tmp_path / "m")
+    assert (tmp_path / "m").stat().st_size > model.coef_.nbytes
+    assert nashlearn.load(tmp_path / "m").coef_.shape == model.coef_.shape
+
+
+def test_links_are_followed(saved, tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    nashlearn.save(NashClassifier().fit(IRIS, SPECIES), tmp_path / "link")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "file").is_file()
+
+
 def test_a_file_that_asks_for_code_is_refused(tmp_path, monkeypatch):
     """A right checksum does not help: what is not ours is never built, nor called."""
     import os

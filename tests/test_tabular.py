@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import date
+from decimal import Decimal
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -71,3 +74,44 @@ def test_prediction_leaves_the_frame_alone():
     before = X.copy()
     model.predict(X)
     pd.testing.assert_frame_equal(X, before)
+
+
+@pytest.mark.parametrize("empty", [slice(0, 25), slice(15, 35), slice(30, 50)])
+def test_in_place_with_batches_that_have_no_entry_of_a_column(empty, monkeypatch):
+    """As when a sensor was mounted late: the batches of rows are scaled as the whole is."""
+    monkeypatch.setattr(tabular, "_ROWS", 10)
+    X, y = frame()[["a", "b"]], labels(frame())
+    X.loc[X.index[empty], "b"] = np.nan
+    first = tabular.table_pipeline(NashClassifier(alpha=1e-2, random_state=0), X)
+    second = tabular.fit_table(clone(first), X.copy(), y, in_place=True)
+    tabular.fit_table(first, X, y)
+    np.testing.assert_allclose(second[:-1].transform(X), first[:-1].transform(X))
+    np.testing.assert_allclose(second.decision_function(X), first.decision_function(X), rtol=1e-6)
+
+
+def test_decimals_are_numbers():
+    X = pd.DataFrame({"a": [Decimal("1.5"), None, Decimal("2")], "b": [10**30, 1, 2], "c": ["1", "2", "3"]})
+    kinds = tabular.column_kinds(X)
+    assert kinds == {"a": "number", "b": "number", "c": "category"}  # text stays text: a nominal attribute, say
+    np.testing.assert_array_equal(tabular.TableColumns({"a": "number"}).transform(X)[:, 0], [1.5, np.nan, 2.0])
+
+
+def test_decimal_commas():
+    X = pd.DataFrame({"a": ["1,5", "2", None, "-0,3"], "b": ["x, y", "1,5", "2,5", "3,5"]})
+    with pytest.raises(ValueError, match="'a' has numbers with a decimal comma, as '1,5'"):
+        tabular.column_kinds(X[["a"]])
+    assert tabular.column_kinds(X, categorical=["a"]) == {"a": "category", "b": "category"}
+
+
+def test_text_that_looks_like_numbers():
+    """What an entry means is the same in every file: 3.0 as pandas writes it, truth values as it reads them."""
+    entries = ["01", "1", "1.0", "1.10", "-2.0", "true", True, 3.0, "x"]
+    X = pd.DataFrame({"a": pd.Series(entries, dtype=object)})
+    found = tabular.TableColumns({"a": "category"}).transform(X)["a"].tolist()
+    assert found == ["01", "1", "1", "1.10", "-2", "True", "True", "3", "x"]
+
+
+@pytest.mark.parametrize("entries", [pd.to_timedelta([1, 2], unit="s"), pd.to_datetime([1, 2]), [None, date.today()]])
+def test_dates_and_durations(entries):
+    with pytest.raises(ValueError, match="'a' holds dates or times"):
+        tabular.column_kinds(pd.DataFrame({"a": entries}))

@@ -26,7 +26,8 @@ def to_onnx(model: Any) -> Any:
     """A fitted classifier, or a pipeline that ends in one, as an ONNX graph.
 
     Inputs are ``X`` (n, d) of doubles; for a pipeline of :func:`nashlearn.tabular.table_pipeline` with categories they
-    are its columns, (n, 1) each, doubles and strings, empty strings and NaN where missing.
+    are its columns, (n, 1) each, doubles and strings, empty strings and NaN where missing. Where a column is called
+    ``label`` or ``scores``, the output has ``_`` after its name.
 
     Raises
     ------
@@ -53,8 +54,16 @@ def to_onnx(model: Any) -> Any:
         if "category" in kinds.values():
             types = {"number": DoubleTensorType([None, 1]), "category": StringTensorType([None, 1])}
             inputs = [(name, types[kind]) for name, kind in kinds.items()]
-    names, opset = [("label", None), ("scores", None)], {"": _OPSET, "ai.onnx.ml": 3}
+    taken = {name for name, _ in inputs}
+    names, opset = [(_free(name, taken), None) for name in ("label", "scores")], {"": _OPSET, "ai.onnx.ml": 3}
     return convert_sklearn(model, initial_types=inputs, final_types=names, target_opset=opset, **own)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """A name for an output that no input has."""
+    while name in taken:
+        name = f"{name}_"
+    return name
 
 
 def _filled(scope: Any, operator: Any, container: Any) -> None:

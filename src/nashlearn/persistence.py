@@ -29,7 +29,14 @@ __all__ = ["FORMAT", "TRUSTED", "ModelFileError", "fitted_parts", "load", "read_
 
 FORMAT = 1
 _INFO = "nashlearn.json"
-_MOST = 1 << 33  # bytes that an archive may claim to unpack to
+_MOST = 1 << 33  # bytes that an archive may claim to unpack to,
+_RATIO = 100  # and how many times its own size, once they are more than
+_FREE = 1 << 28
+_BLOCK = 1 << 20
+_PARTS: dict[str, type] = {
+    **dict.fromkeys(("nashlearn", "scikit-learn", "numpy", "skops", "python", "model"), str),
+    **dict.fromkeys(("schema", "certificate", "summary"), dict),
+}
 
 # Types, and functions of kernels, that models are made of. All are data and arithmetic: none reads, writes or runs.
 TRUSTED = (
@@ -99,6 +106,8 @@ def save(
         raise ModelFileError(f"{type(model).__name__} is no fitted estimator of nashlearn, nor a pipeline with one.")
     _refuse_callables(parts)
     content = skops.io.dumps(model, compression=zipfile.ZIP_DEFLATED)
+    if _swollen(content):  # weights that are nearly all 0
+        content = skops.io.dumps(model, compression=zipfile.ZIP_STORED)
     strange = sorted(set(skops.io.get_untrusted_types(data=content)) - set(TRUSTED))
     if strange:
         raise ModelFileError(f"The model cannot be saved: it holds {', '.join(strange)}, which would not be loaded.")
@@ -114,7 +123,7 @@ def save(
     with zipfile.ZipFile(buffer, "a", compression=zipfile.ZIP_DEFLATED) as archive:
         info["sha256"] = _digest(archive, info)
         archive.writestr(_INFO, json.dumps(info, indent=1))
-    with replacing(Path(path)) as file:
+    with replacing(Path(path).resolve()) as file:
         file.write(buffer.getbuffer())
 
 
@@ -151,7 +160,7 @@ def _checked_info(path: str | PathLike[str], content: bytes) -> dict[str, Any]:
             names = archive.namelist()
             if _INFO not in names:
                 raise ModelFileError(f"{path} is no model of nashlearn: it has no {_INFO}.")
-            if sum(item.file_size for item in archive.infolist()) > _MOST or len(set(names)) != len(names):
+            if _swollen(content) or len(set(names)) != len(names):
                 raise ModelFileError(f"{path} is no model of nashlearn: its table of contents is not one of ours.")
             info = json.loads(archive.read(_INFO))
             given = info.pop("sha256", None) if isinstance(info, dict) else None
@@ -164,6 +173,10 @@ def _checked_info(path: str | PathLike[str], content: bytes) -> dict[str, Any]:
                 )
             if _digest(archive, info) != given:
                 raise ModelFileError(f"{path} was changed after it was saved: its checksum is wrong. Train it again.")
+            wrong = [name for name, kind in _PARTS.items() if not isinstance(info.get(name), kind)]
+            if wrong or not all(_is_certificate(one) for one in info["certificate"].values()):
+                about = ", ".join(wrong or ["certificate"])
+                raise ModelFileError(f"{path} is no model of nashlearn: {_INFO} says nothing, or nonsense, of {about}.")
     except ModelFileError:
         raise
     except zipfile.BadZipFile:
@@ -173,12 +186,28 @@ def _checked_info(path: str | PathLike[str], content: bytes) -> dict[str, Any]:
     return info
 
 
+def _is_certificate(found: Any) -> bool:
+    return isinstance(found, dict) and isinstance(found.get("history"), list)
+
+
+def _swollen(content: bytes) -> bool:
+    """Whether an archive claims to unpack to far more than it is, or is packed in a way that is not ours."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        items = archive.infolist()
+    total = sum(item.file_size for item in items)
+    ours = all(item.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for item in items)
+    return not ours or total > _MOST or total > max(_FREE, _RATIO * len(content))
+
+
 def _digest(archive: zipfile.ZipFile, info: Mapping[str, Any]) -> str:
     """SHA-256 of all entries but the one about the model, and of what that one says."""
     digest = hashlib.sha256(json.dumps(info, sort_keys=True).encode())
     for name in sorted(set(archive.namelist()) - {_INFO}):
-        inner = hashlib.sha256(archive.read(name)).hexdigest()
-        digest.update(f"{name}\n{inner}\n".encode())
+        inner = hashlib.sha256()
+        with archive.open(name) as file:
+            while block := file.read(_BLOCK):
+                inner.update(block)
+        digest.update(f"{name}\n{inner.hexdigest()}\n".encode())
     return digest.hexdigest()
 
 

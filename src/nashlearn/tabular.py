@@ -10,22 +10,25 @@ tabular.fit_table(model, features, target.to_numpy())
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import date, time, timedelta
+from numbers import Number
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils import gen_batches
 
-from nashlearn.datasets.files import absent_columns
+from nashlearn.datasets.files import absent_columns, whole_number
 
 __all__ = ["TableColumns", "column_kinds", "fit_table", "table_pipeline", "table_schema"]
 
 _ROWS = 1 << 16  # scaled together
 _NUMBERS, _CATEGORIES = "number", "category"
+_TRUTHS = {"true": "True", "TRUE": "True", "false": "False", "FALSE": "False"}  # as columns of truth values have them
 
 
 def column_kinds(X: Any, categorical: Iterable[str] = ()) -> dict[str, str]:
@@ -53,10 +56,11 @@ def column_kinds(X: Any, categorical: Iterable[str] = ()) -> dict[str, str]:
 def _kind(column: Any) -> str:
     from pandas.api import types
 
-    if types.is_datetime64_any_dtype(column.dtype):
-        raise ValueError(f"The column {column.name!r} holds dates; drop it, or turn it into numbers.")
-    if types.is_numeric_dtype(column.dtype):
+    if types.is_numeric_dtype(column.dtype) or (types.is_object_dtype(column.dtype) and _are_numbers(column)):
         return _NUMBERS
+    if isinstance(column.dropna().iloc[0], date | time | timedelta | np.datetime64 | np.timedelta64):
+        raise ValueError(f"The column {column.name!r} holds dates or times; drop it, or turn it into numbers.")
+    _refuse_decimal_commas(column)
     row, share = _first_text(column)
     if 0.5 <= share < 1.0:
         raise ValueError(
@@ -64,6 +68,25 @@ def _kind(column: Any) -> str:
             "or name the column as categorical."
         )
     return _CATEGORIES
+
+
+def _are_numbers(column: Any) -> bool:
+    """Whether all entries are numbers of a kind that has no column type, as decimals: neither truth values nor text."""
+    return all(isinstance(entry, Number) and not isinstance(entry, bool) for entry in column.dropna())
+
+
+def _refuse_decimal_commas(column: Any) -> None:
+    import pandas
+
+    different = [entry for entry in column.dropna().unique() if isinstance(entry, str)]
+    with_comma = [entry for entry in different if "," in entry]
+    if with_comma:
+        points = pandas.to_numeric(pandas.Series([entry.replace(",", ".") for entry in different]), errors="coerce")
+        if points.notna().all():
+            raise ValueError(
+                f"The column {column.name!r} has numbers with a decimal comma, as {with_comma[0]!r}. Write them with a "
+                "point, or name the column as categorical."
+            )
 
 
 class TableColumns(TransformerMixin, BaseEstimator):
@@ -139,13 +162,15 @@ def _as_numbers(column: Any) -> np.ndarray:
 
 
 def _as_text(column: Any) -> np.ndarray:
-    """Text, the same for 3 and 3.0, as a column with gaps has it; empty where missing."""
+    """Text, the same for 3 and 3.0, as a column with gaps has it, and for true and True; empty where missing."""
     return np.array([_text(entry) for entry in column.astype(object).where(column.notna(), None)], dtype=object)
 
 
 def _text(entry: Any) -> str:
     if entry is None:
         return ""
+    if isinstance(entry, str):
+        return _TRUTHS.get(entry) or whole_number(entry) or entry
     return str(int(entry)) if isinstance(entry, float | np.floating) and float(entry).is_integer() else str(entry)
 
 
@@ -160,7 +185,10 @@ def _refuse_infinite(values: np.ndarray, names: list[str]) -> None:
 
 def _numeric_steps() -> list[tuple[str, Any]]:
     """Scaled first, so that the mean, which takes the place of missing numbers, is 0."""
-    return [("scale", StandardScaler()), ("impute", SimpleImputer(strategy="constant", fill_value=0.0))]
+    return [
+        ("scale", StandardScaler()),
+        ("impute", SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True)),
+    ]
 
 
 def table_pipeline(estimator: Any, X: Any, *, categorical: Iterable[str] = ()) -> Pipeline:
@@ -194,13 +222,21 @@ def fit_table(pipeline: Pipeline, X: Any, y: Any, *, in_place: bool = False) -> 
     values = pipeline["columns"].transform(X)
     values.flags.writeable = True  # pandas hands out its own array, locked; the caller has given it up
     scaler, imputer = pipeline["scale"], pipeline["impute"]
-    for rows in gen_batches(len(values), _ROWS):
-        scaler.partial_fit(values[rows])
+    _fit_scaler(scaler, values)
     imputer.fit(values[:_ROWS])
     for rows in gen_batches(len(values), _ROWS):
         values[rows] = imputer.transform(scaler.transform(values[rows]))
     pipeline[-1].fit(values, y)
     return pipeline
+
+
+def _fit_scaler(scaler: StandardScaler, values: np.ndarray) -> None:
+    """Column by column, as a batch of rows may have no entry of a column, which ``partial_fit`` takes for NaN."""
+    parts = [clone(scaler).fit(values[:, [j]]) for j in range(values.shape[1])]
+    for name in ("mean_", "var_", "scale_"):
+        setattr(scaler, name, np.concatenate([getattr(part, name) for part in parts]))
+    scaler.n_samples_seen_ = np.concatenate([np.atleast_1d(part.n_samples_seen_) for part in parts])
+    scaler.n_features_in_ = len(parts)
 
 
 def table_schema(pipeline: Pipeline) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import gzip
 
@@ -158,6 +159,10 @@ def test_models_that_are_none(folder, tmp_path):
         (["--loss", "zero"], "--loss must be"),
         (["--loss", "abstain:much"], "needs a number"),
         (["--ordinal", "--loss", "squared"], "--ordinal is for"),
+        (["--ordinal", "--loss", "zero_one"], "--ordinal is for"),
+        (["--gamma", "0.7"], "--gamma is for the kernels"),
+        (["--kernel", "rbf", "--degree", "2"], "--degree is for --kernel poly"),
+        (["--tune", "--folds", "500"], "--tune with --folds 500 needs at least as many rows"),
         (["--order", "daisy,rose"], "'tulip', which --order does not name"),
         (["--order", "daisy,rose,tulip,lily"], "--order names 'lily'"),
         (["--kernel", "gauss"], "--kernel must be"),
@@ -180,13 +185,33 @@ def test_options_that_make_no_sense(folder, options, said):
         (",daisy,rose,tulip\ndaisy,0,1,x\n", "which is no number"),
         (",daisy,rose,tulip\na,0,1,1\nb,1,0,1\nc,1,1,0\n", "is square, so its rows must be the labels"),
         (",daisy,rose,tulip\ndaisy,0,1\n", "is no matrix"),
+        (";daisy;rose;tulip\ndaisy;0;1;1\n", "has ';' between its columns"),
+        ("x" * 140_000 + ",daisy\n", "costs.csv is no CSV file: field larger"),
         (",daisy,rose,tulip\ndaisy,0,1,-2\nrose,1,0,1\ntulip,1,1,0\n", "not negative"),
     ],
 )
 def test_costs_that_are_none(folder, tmp_path, content, said):
     (tmp_path / "costs.csv").write_text(content)
     arguments = ("train", folder / "flowers.csv", "-t", "kind", "-o", tmp_path / "m", "--loss", tmp_path / "costs.csv")
-    assert said in complaint(*arguments)
+    limit = csv.field_size_limit(131_072)  # the default, which other libraries raise for the whole process
+    try:
+        assert said in complaint(*arguments)
+    finally:
+        csv.field_size_limit(limit)
+
+
+def test_costs_in_another_encoding_are_named(tmp_path):
+    (tmp_path / "costs.csv").write_bytes(",ä,b\nä,0,1\nb,1,0\n".encode("latin-1"))
+    assert "costs.csv is not text in UTF-8" in complaint("explain-cost", tmp_path / "costs.csv")
+
+
+def test_standard_input_is_called_that(tmp_path):
+    call("tag", "train", columns(tmp_path), "-o", tmp_path / "tag")
+    assert "standard input, line 2" in complaint("tag", "predict", tmp_path / "tag", "-", stdin="a b\nc\n")
+    assert "standard input has 1 columns" in complaint("tag", "predict", tmp_path / "tag", "-", stdin="a\n")
+    video(tmp_path, "walk")
+    call("track", "train", tmp_path, "-o", tmp_path / "track")
+    assert "standard input, line 1: 3 fields" in complaint("track", "predict", tmp_path / "track", "-", stdin="1,2,3\n")
 
 
 def test_structured_data_that_cannot_be_read(tmp_path):
@@ -274,6 +299,58 @@ def test_interrupted_training_keeps_the_best_model(folder, tmp_path, monkeypatch
     summary = persistence.read_info(tmp_path / "m")["summary"]
     assert summary["interrupted"] and not summary["converged"]
     assert answer("evaluate", tmp_path / "m", folder / "flowers.csv")["accuracy"] > 0.5
+
+
+def test_interrupted_while_saving(folder, tmp_path, monkeypatch):
+    """Ctrl-C waits until the model is in its file."""
+    import signal
+
+    save = persistence.save
+
+    def interrupted(*arguments, **options):
+        signal.raise_signal(signal.SIGINT)
+        save(*arguments, **options)
+
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(persistence, "save", interrupted)
+    result = call("train", folder / "flowers.csv", "-t", "kind", "-o", tmp_path / "m", code=130)
+    assert "m is complete" in result.stderr and signal.getsignal(signal.SIGINT) is before
+    assert persistence.read_info(tmp_path / "m")["summary"]["rows"] == 120
+
+
+def test_outputs_do_not_take_the_place_of_other_files(folder, tmp_path):
+    import os
+
+    data, model = folder / "flowers.csv", folder / "flowers.model"
+    kept = data.read_bytes(), model.read_bytes()
+    train = ("train", data, "-t", "kind")
+    assert "the command reads it" in complaint(*train, "-o", data)
+    assert "the command reads it" in complaint(*train, "-o", tmp_path / "m", "--report", tmp_path / ".." / data)
+    for option in ("--report", "--checkpoint"):
+        assert "is the same file" in complaint(*train, "-o", tmp_path / "m", option, tmp_path / "m")
+    assert "no name of a file" in complaint(*train, "-o", "-")
+    assert "the command reads it" in complaint("evaluate", model, data, "--report", model)
+    assert "the command reads it" in complaint("predict", model, data, "--out", data)
+    assert "the command reads it" in complaint("export-onnx", model, "--out", model)
+    assert "device or a pipe" in complaint(*train, "-o", os.devnull)
+    video(tmp_path, "walk")
+    truth = tmp_path / "walk" / "gt" / "gt.txt"
+    assert "the command reads it" in complaint("track", "train", tmp_path, "-o", truth)
+    assert (data.read_bytes(), model.read_bytes()) == kept
+
+
+def test_links_are_followed(folder, tmp_path):
+    (tmp_path / "link.csv").symlink_to(tmp_path / "answers.csv")
+    call("predict", folder / "flowers.model", folder / "flowers.csv", "--out", tmp_path / "link.csv")
+    assert (tmp_path / "link.csv").is_symlink() and (tmp_path / "answers.csv").is_file()
+
+
+def test_models_that_only_say_what_they_are(folder, tmp_path):
+    model = NashClassifier().fit(np.eye(4), [0, 1, 0, 1])
+    for task in ("table", "tag", "parse", "track"):
+        persistence.save(model, tmp_path / "m", schema={"task": task})
+        command = ["predict"] if task == "table" else [task, "predict"]
+        assert "but it is not" in complaint(*command, tmp_path / "m", folder / "flowers.csv")
 
 
 def test_interrupted_before_there_is_a_model(folder, tmp_path, monkeypatch):

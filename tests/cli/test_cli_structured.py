@@ -59,6 +59,17 @@ def test_parsing(tmp_path):
     assert call("parse", "predict", tmp_path / "m", "-", stdin=path.read_text()).stdout == path.read_text()
 
 
+def test_a_treebank_with_one_relation(tmp_path):
+    import re
+
+    path = treebank(tmp_path)
+    path.write_text(re.sub(r"\t(det|nsubj|root|obj|punct)\t", "\tdep\t", path.read_text()))
+    result = call("parse", "train", path, "-o", tmp_path / "m", "--bits", "12", "--alpha", "1e-3", "--tune")
+    assert "the only relation is 'dep'" in result.stderr
+    assert answer("info", tmp_path / "m")["summary"]["alpha"] == 1e-3
+    assert "las" not in answer("parse", "evaluate", tmp_path / "m", path)
+
+
 def test_parsing_without_labels(tmp_path):
     path = treebank(tmp_path)
     call("parse", "train", path, "-o", tmp_path / "m", "--no-labels", "--bits", "12", "--alpha", "1e-3", "--tune", "-q")

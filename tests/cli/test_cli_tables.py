@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from commands import answer, call, flowers
+from commands import answer, call, complaint, flowers
 
 import nashlearn
 from nashlearn import persistence
@@ -170,6 +170,42 @@ def test_explained_costs(tmp_path):
     found = answer("explain-cost", tmp_path / "costs.csv")
     assert found["knowing_nothing"]["cost_at_worst"] == pytest.approx(10 / 11)
     assert found["mistakes"][0]["cost"] == 10
+
+
+def test_names_are_shown_as_they_are(folder, tmp_path):
+    (tmp_path / "costs.csv").write_text(",[red]a,[/x]\n[red]a,0,1\n:cat:,1,0\n")
+    text = call("explain-cost", tmp_path / "costs.csv").stdout
+    assert text.count("[red]a") > 2 and text.count("[/x]") > 1 and text.count(":cat:") > 2
+    frame = pd.read_csv(folder / "flowers.csv").rename(columns={"colour": "[/x]"})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    call("train", tmp_path / "a.csv", "-t", "kind", "-o", tmp_path / "m")
+    assert "[/x]" in call("info", tmp_path / "m").stdout
+
+
+@pytest.mark.parametrize("schema", [{"columns": ["sepals", "petals"]}, {"columns": 2}])
+def test_info_on_a_schema_from_python(schema, tmp_path):
+    nashlearn.save(nashlearn.NashClassifier().fit(np.eye(4), [0, 1, 0, 1]), tmp_path / "m", schema=schema)
+    assert "columns: " in call("info", tmp_path / "m").stdout
+
+
+def test_the_record_names_the_loss_that_was_trained_on(tmp_path):
+    grades(tmp_path)
+    found = answer("train", tmp_path / "grades.csv", "-t", "kind", "-o", tmp_path / "m", "--ordinal")
+    assert found["loss"] == nashlearn.persistence.read_info(tmp_path / "m")["summary"]["loss"] == "absolute"
+
+
+def test_given_parameters_are_not_tuned(folder, tmp_path):
+    arguments = ("train", folder / "flowers.csv", "-t", "kind", "-o", tmp_path / "m", "--tune", "--folds", "2")
+    found = answer(*arguments, "--kernel", "rbf", "--gamma", "0.7", "--alpha", "0.05")
+    assert (found["gamma"], found["alpha"]) == (0.7, 0.05)
+
+
+def test_a_report_needs_rows_that_can_be_held_out(tmp_path):
+    (tmp_path / "a.csv").write_text("x,kind\n1,a\n2,b\n3,c\n")
+    arguments = ("train", tmp_path / "a.csv", "-t", "kind", "-o", tmp_path / "m")
+    assert "can be held out for --report" in complaint(*arguments, "--report", tmp_path / "r.html")
+    assert "--folds 2" in complaint(*arguments, "--tune", "--folds", "2")
+    assert not (tmp_path / "m").exists()
 
 
 def test_info_and_explore(folder, tmp_path):

@@ -46,6 +46,13 @@ def test_what_is_written_is_read(tmp_path, suffix):
         assert np.array_equal(getattr(again, what), getattr(BOXES, what))
 
 
+def test_annotations_with_class_and_visibility(tmp_path):
+    """As the challenges from MOT16 on have them."""
+    (tmp_path / "gt.txt").write_text("1,2,912,484,97,109,0,7,1\n2,2,912,484,97,109,1,1,0.86\n")
+    found = read_mot(tmp_path / "gt.txt")
+    assert found.confidence.tolist() == [0, 1] and found.box[0].tolist() == [912, 484, 97, 109]
+
+
 def test_boxes_are_found_by_frame():
     assert [rows.tolist() for rows in BOXES.rows_by_frame()] == [[1, 2], [0], [], [3]]
     assert [rows.tolist() for rows in BOXES.rows_by_frame([2, 9])] == [[0], []]
@@ -59,7 +66,7 @@ def test_boxes_are_found_by_frame():
     [
         ("", "at least one box"),
         ("\n \n", "at least one box"),
-        ("1,1,0,0,5,5,1\n1,2,0,0,5,5\n", "line 2: 6 fields; a box has 7, or 10"),
+        ("1,1,0,0,5,5,1\n1,2,0,0,5,5\n", "line 2: 6 fields; a box has 7, 9 \\(class, visibility\\) or 10"),
         ("1,1,0,0,5,5,1\n\n1,2,zero,0,5,5,1\n", "line 3: .*zero"),
         ("0,1,0,0,5,5,1\n", "line 1: frames are integers from 1 to 10000000; got '0'"),
         ("1.5,1,0,0,5,5,1\n", "frames are integers"),

@@ -138,3 +138,48 @@ def test_partitions_of_other_features_are_refused(name):
     narrow = [x[..., :2] for x in X[-4:]]
     with pytest.raises(ValueError, match="Partitions of X differ"):
         estimator.fit(*bags([*X[:-4], *narrow], y))
+
+
+def test_missing_heads_are_refused():
+    estimator, X, y = example("parser")
+    y[7] = np.where(np.arange(len(y[7])) == 0, -1, y[7])
+    with pytest.raises(ValueError, match="y must hold every head for Dask bags"):
+        estimator.fit(*bags(X, y))
+
+
+@pytest.mark.parametrize("widths", [(1, 2, 2), (3, 2, 1)], ids=str)
+def test_partitions_of_matchings_with_as_many_but_other_features_are_refused(widths):
+    rng = np.random.default_rng(0)
+
+    def some(pairs, leave, enter):
+        shapes = (3, 3, pairs), (3, leave), (3, enter)
+        return [tuple(rng.standard_normal(shape) for shape in shapes) for _ in range(4)]
+
+    X = some(3, 1, 1) + some(*widths)
+    y = [rng.permutation(3) for _ in X]
+    with pytest.raises(ValueError, match="all examples need the same"):
+        NashMatcher().fit(X, y)
+    with pytest.raises(ValueError, match=r"Partitions of X differ.*all examples need the same"):
+        NashMatcher().fit(*bags(X, y, npartitions=2))
+
+
+def test_partitions_without_features_for_staying_alone_have_constants():
+    rng = np.random.default_rng(0)
+    plain = [rng.standard_normal((3, 3, 2)) for _ in range(4)]
+    y = [rng.permutation(3) for _ in range(8)]
+    for leave, accepted in ((1, True), (2, False)):
+        X = plain + [(x, np.ones((3, leave)), np.ones((3, 1))) for x in plain]
+        if accepted:
+            here, there = NashMatcher(alpha=0.1).fit(X, y), NashMatcher(alpha=0.1).fit(*bags(X, y, npartitions=2))
+            assert abs(here.objective_ - there.objective_) <= 2e-3 * here.objective_
+        else:
+            with pytest.raises(ValueError, match="Partitions of X differ: 1 leave features in one, 2 in another"):
+                NashMatcher(alpha=0.1).fit(*bags(X, y, npartitions=2))
+
+
+def test_bags_that_are_refused_leave_an_earlier_fit_as_it_was():
+    estimator, X, y = example("tagger")
+    before = estimator.fit(X, y).predict(X)
+    with pytest.raises(ValueError, match="one class only"):
+        estimator.fit(*bags(X, [["z"] * len(labels) for labels in y]))
+    assert all(np.array_equal(a, b) for a, b in zip(before, estimator.predict(X), strict=True))

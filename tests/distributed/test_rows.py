@@ -181,6 +181,17 @@ def test_refusals_name_what_was_wrong(change, message):
         NashClassifier().fit(*data)
 
 
+def test_weights_may_be_a_column():
+    X, y, *_ = rows(120)
+    weight = np.random.default_rng(0).random((120, 1))
+    data = da.from_array(X, chunks=(40, -1)), da.from_array(y, chunks=40)
+    column, flat = (
+        NashClassifier(alpha=1e-2).fit(*data, sample_weight=da.from_array(one, chunks=(40, 1)[: one.ndim]))
+        for one in (weight, weight.ravel())
+    )
+    assert column.objective_ == flat.objective_
+
+
 def test_kernels_are_refused():
     X, y, _ = rows()
     with pytest.raises(ValueError, match="kernel must be None for Dask"):

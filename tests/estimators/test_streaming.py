@@ -125,3 +125,26 @@ def test_other_classes_features_kernels_and_balanced_weights_are_refused():
     with pytest.raises(ValueError, match="class_weight must be None or a dict"):
         NashClassifier(class_weight="balanced").partial_fit(X, y, classes=[0, 1, 2])
     assert not hasattr(NashClassifier(kernel="rbf"), "partial_fit")
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_a_feature_that_a_batch_lacks_keeps_its_weights(estimator):
+    X, y = stream(300)
+    model = clone(estimator).fit(X, y)
+    before, last = model.coef_[:, 3].copy(), X[:, 3].copy()
+    X[:, 3] = 0.0
+    model.partial_fit(X[:40], y[:40])
+    assert np.allclose(model.coef_[:, 3], before)
+    X[:, 3] = last
+    model.partial_fit(X, y)
+    assert np.isfinite(model.coef_).all() and model.score(X, y) > 0.6
+
+
+def test_a_stream_after_a_kernel_starts_anew():
+    X, y = stream(100)
+    model = NashClassifier().fit(X, y).set_params(kernel="rbf").fit(X, y)
+    assert not hasattr(model, "coef_") and hasattr(model, "dual_coef_")
+    model.set_params(kernel=None).partial_fit(X, y)
+    fresh = NashClassifier().partial_fit(X, y, classes=[0, 1, 2])
+    assert np.array_equal(model.coef_, fresh.coef_)
+    assert not {"dual_coef_", "support_", "support_vectors_"} & vars(model).keys()

@@ -17,7 +17,8 @@ from sturdy_cases import ROUTES, rows
 
 from nashlearn import NashClassifier, NashTagger
 from nashlearn.training import checkpoint as module
-from nashlearn.training.checkpoint import Checkpoint, fingerprint
+from nashlearn.training.checkpoint import Checkpoint
+from nashlearn.training.fingerprint import fingerprint
 
 # Rows of a Gram matrix are computed in other blocks after a resumption, and the games of networks start from other
 # messages: there results agree as two optima to a gap do, elsewhere to the last bit.

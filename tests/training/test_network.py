@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import product
 
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from nashlearn import games
 from nashlearn.games.markov.batch import Networks
@@ -212,3 +214,15 @@ def test_pairs_keep_their_mass_where_probabilities_underflow(seed):
     pairs = data.problem.evaluate(w, 0.05).gradient[split:] + data.phi_edges(data.y).ravel() / len(data.y)
     assert (pairs >= 0.0).all()
     assert pairs.sum() == pytest.approx(4 * 29 / 120, rel=1e-9)
+
+
+@pytest.mark.parametrize("smoothing", [0.5, 0.05, 0.01])
+@pytest.mark.parametrize("alpha", [1e-2, 1e-3])
+def test_no_bound_exceeds_the_objective_where_graphs_are_relaxed(alpha, smoothing):
+    K4 = np.array([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 3)])
+    data = Data([(4, K4)] * 6, d=2, exact=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = minimise(data.problem, alpha, smoothing=smoothing, tol=1e-6, max_iter=60)
+    assert all(now.bound <= now.objective * (1 + 1e-9) for now in found.rounds)
+    assert found.dual_gap < 0.2

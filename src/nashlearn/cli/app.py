@@ -85,6 +85,8 @@ def info(model: o.Model, json: o.Json = False) -> None:
         out.print(f"written by nashlearn {found['nashlearn']} ({libraries}), format {found['format']}", markup=False)
         schema = dict(found["schema"])
         columns = schema.pop("columns", [])
+        if not _are_columns(columns):
+            schema["columns"], columns = columns, []  # a schema of the user's own, saved from Python
         for name, value in schema.items():
             if value is not None:
                 out.print(f"  {name}: {figure(value)}", markup=False)
@@ -97,6 +99,10 @@ def info(model: o.Model, json: o.Json = False) -> None:
             out.print(f"  {name.replace('_', ' ')}: {figure(value)}", markup=False)
 
     Talk(json).result(found, show)
+
+
+def _are_columns(found: Any) -> bool:
+    return isinstance(found, list) and all(isinstance(one, dict) and {"name", "kind"} <= one.keys() for one in found)
 
 
 def _column(one: dict[str, Any]) -> list[Any]:
@@ -114,7 +120,7 @@ def explore(
     check_writable(out)
     from nashlearn.report import write_explorer
 
-    write_explorer(out)
+    write_explorer(out.resolve())
     Talk(json).result({"explorer": str(out)})
 
 
@@ -125,7 +131,7 @@ def export_onnx(
     json: o.Json = False,
 ) -> None:
     """Write a classifier of tables as ONNX: its labels and scores; the equilibrium strategy is left out."""
-    check_writable(out)
+    check_writable(out, inputs=[model])
     from nashlearn import persistence
     from nashlearn.onnx import to_onnx
 

@@ -9,9 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nashlearn.cli.errors import reading
 from nashlearn.cli.labels import shown
 
-__all__ = ["Costs", "explained", "read_costs"]
+__all__ = ["LOSSES", "Costs", "costs_path", "explained", "read_costs"]
+
+LOSSES = ("zero_one", "absolute", "squared")  # names, which no file of costs can have
 
 
 class Costs(NamedTuple):
@@ -48,12 +51,20 @@ class Costs(NamedTuple):
         return matrix, self.options
 
 
+def costs_path(loss: str | None) -> Path | None:
+    """The file of costs that ``--loss`` names; None where it is the name of a loss."""
+    return None if loss is None or loss in LOSSES else Path(loss)
+
+
 def read_costs(path: Path) -> Costs:
     """A cost matrix: numbers alone, or with the labels above and the answers at the left."""
-    with path.open(newline="", encoding="utf-8-sig") as file:
+    with reading(str(path)), path.open(newline="", encoding="utf-8-sig") as file:
         rows = [[entry.strip() for entry in row] for row in csv.reader(file) if any(entry.strip() for entry in row)]
     if not rows:
         raise ValueError(f"{path} is empty; a cost matrix is needed.")
+    sign = next((sign for sign in (";", "\t") if len(rows[0]) == 1 and sign in rows[0][0]), None)
+    if sign is not None:
+        raise ValueError(f"{path} has {sign!r} between its columns; a file of costs needs commas.")
     named = not all(_is_number(entry) for entry in rows[0])
     labels = rows[0][1:] if named else None
     options = [row[0] for row in rows[1:]] if named else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import os
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-__all__ = ["EXIT_CODES", "Commands", "reading"]
+__all__ = ["EXIT_CODES", "Commands", "named", "reading"]
 
 INTERRUPTED = 130
 EXIT_CODES = (
@@ -52,6 +53,11 @@ def _message(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
+def named(data: str) -> str:
+    """What messages call a file of data."""
+    return "standard input" if data == "-" else data
+
+
 @contextmanager
 def reading(name: str) -> Iterator[None]:
     """Errors of text files and archives with the name of the file in front."""
@@ -59,6 +65,8 @@ def reading(name: str) -> Iterator[None]:
         yield
     except UnicodeDecodeError as error:
         raise ValueError(f"{name} is not text in UTF-8: {error.reason} at byte {error.start}.") from None
+    except csv.Error as error:
+        raise ValueError(f"{name} is no CSV file: {error}.") from None
     except (EOFError, zlib.error) as error:
         raise ValueError(f"{name} is damaged: {error}.") from None
     except OSError as error:

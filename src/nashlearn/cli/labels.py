@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -10,20 +12,24 @@ import numpy as np
 __all__ = ["class_labels", "known_labels", "shown"]
 
 _MANY = 100  # different numbers from which a column is no set of classes
+_GAPS = {"na", "n/a", "#n/a", "nan", "null", "none"}  # among numbers
 
 
 def class_labels(column: Any, order: Sequence[str] | None, name: str) -> tuple[np.ndarray, list[Any]]:
     """Labels to train on, and the classes they stand for: with ``order``, ranks in it, else the labels themselves."""
-    labels = _plain_labels(column, name)
+    codes, texts = _coded(column, name)
+    values = _values(texts, name)
     if order is not None:
+        found = [str(value) for value in values.tolist()]
         position = {label: i for i, label in enumerate(order)}
-        unknown = sorted({str(label) for label in labels.tolist()} - set(position))
+        unknown = sorted(set(found) - set(position))
         if unknown:
             raise ValueError(f"The column {name!r} holds {shown(unknown)}, which --order does not name.")
-        unused = [label for label in order if label not in {str(one) for one in labels.tolist()}]
+        unused = [label for label in order if label not in found]
         if unused:
             raise ValueError(f"--order names {shown(unused)}, of which the column {name!r} has no row.")
-        return np.array([position[str(label)] for label in labels.tolist()]), list(order)
+        return np.array([position[label] for label in found])[codes], list(order)
+    labels = values[codes]
     classes = np.unique(labels)
     if classes.dtype.kind == "f" and classes.size > 1:
         raise ValueError(
@@ -36,38 +42,74 @@ def class_labels(column: Any, order: Sequence[str] | None, name: str) -> tuple[n
             "classes. Cut them into grades first."
         )
     if classes.size < 2:
-        raise ValueError(f"The column {name!r} holds one class only, {classes[0]!r}; at least two are needed.")
+        raise ValueError(f"The column {name!r} holds one class only, {classes.tolist()[0]!r}; at least two are needed.")
     return labels, classes.tolist()
 
 
 def known_labels(column: Any, classes: Sequence[Any], ranks: bool, name: str) -> np.ndarray:
     """Labels as a model was trained on them; an error names those that it does not know."""
-    labels = _plain_labels(column, name).tolist()
+    from nashlearn.datasets.files import whole_number
+
+    codes, texts = _coded(column, name)
     by_text = {str(label): i for i, label in enumerate(classes)}
-    unknown = sorted({str(label) for label in labels} - set(by_text))
+    known = [text if text in by_text else whole_number(text) or text for text in texts]
+    unknown = sorted(set(known) - set(by_text))
     if unknown:
         raise ValueError(
             f"The column {name!r} holds {shown(unknown)}, which the model was not trained on; it knows "
             f"{shown(list(map(str, classes)))}."
         )
-    codes = np.array([by_text[str(label)] for label in labels])
-    return codes if ranks else np.asarray(classes)[codes]
+    positions = np.array([by_text[text] for text in known])[codes]
+    return positions if ranks else np.asarray(classes)[positions]
 
 
-def _plain_labels(column: Any, name: str) -> np.ndarray:
-    """Integers where all are whole numbers, else text, or numbers with decimals; none missing."""
+def _coded(column: Any, name: str) -> tuple[np.ndarray, list[str]]:
+    """Labels as positions in a list of the different texts; none missing."""
     missing = column.isna().to_numpy()
     if missing.any():
         raise ValueError(
             f"The column {name!r} has no label in {int(missing.sum()):,} rows, the first of which is row "
             f"{int(missing.argmax()) + 1}. Remove these rows."
         )
-    values = column.to_numpy()
-    if values.dtype.kind in "iu":
-        return values.astype(np.int64)
-    if values.dtype.kind == "f":
-        return values.astype(np.int64) if (values == np.floor(values)).all() else values.astype(np.float64)
-    return np.array([str(value) for value in values.tolist()])
+    codes, different = column.factorize()
+    return np.asarray(codes), [_text(label) for label in different.tolist()]
+
+
+def _text(label: Any) -> str:
+    whole = isinstance(label, float | Decimal) and math.isfinite(label) and label == int(label)
+    return str(int(label)) if whole else str(label)
+
+
+def _values(texts: list[str], name: str) -> np.ndarray:
+    """Integers where all are whole numbers, numbers where all are and some have decimals, else the texts: 01 is one."""
+    from nashlearn.datasets.files import whole_number
+
+    whole = [whole_number(text) for text in texts]
+    if None not in whole:
+        values = [int(str(text)) for text in whole]
+        wide = [value for value in values if not -(2**63) <= value < 2**63]
+        if wide:
+            raise ValueError(f"The column {name!r} holds {wide[0]}; whole numbers as labels must fit in 64 bits.")
+        return np.array(values)
+    numbers = {text: number for text in texts if (number := _number(text)) is not None}
+    rest = [text for text in texts if text not in numbers]
+    if numbers and rest and all(text.strip().lower() in _GAPS for text in rest):
+        raise ValueError(f"The column {name!r} has {shown(rest)} among numbers, which is no label. Remove these rows.")
+    if not rest and not all(map(math.isfinite, numbers.values())):
+        wrong = next(text for text, number in numbers.items() if not math.isfinite(number))
+        raise ValueError(f"The column {name!r} holds {wrong!r}; numbers as labels must be finite.")
+    if not rest and not all(number.is_integer() for number in numbers.values()):
+        return np.array([numbers[text] for text in texts])
+    return np.array(texts)
+
+
+def _number(text: str) -> float | None:
+    """None for what is no number, NaN among it."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return None if math.isnan(number) else number
 
 
 def shown(labels: Sequence[Any]) -> str:

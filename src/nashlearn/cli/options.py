@@ -29,7 +29,9 @@ Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Threads.")]
 
 
 def given(**values: Any) -> dict[str, Any]:
-    """The arguments that were given, paths as text."""
+    """The arguments that were given, paths as text and with links followed."""
     return {
-        name: str(value) if isinstance(value, Path) else value for name, value in values.items() if value is not None
+        name: str(value.resolve()) if isinstance(value, Path) else value
+        for name, value in values.items()
+        if value is not None
     }

@@ -5,51 +5,71 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 __all__ = ["check_writable", "write_text", "write_whole"]
 
 
-def check_writable(*paths: Path | None) -> None:
-    """Refuse, before any work, paths that could not be written to in the end."""
+def check_writable(*paths: Path | None, inputs: Iterable[str | Path | None] = ()) -> None:
+    """Refuse, before any work, paths that could not be written to in the end, or that are needed for something else.
+
+    ``inputs`` are what the command reads: files, ``-`` for standard input, or None.
+    """
+    read = {Path(one).resolve() for one in inputs if one is not None and str(one) != "-"}
+    taken: dict[Path, Path] = {}
     for path in paths:
-        if path is None or str(path) == "-":
+        if path is None:
             continue
-        folder = path.absolute().parent
-        if not folder.is_dir():
-            raise ValueError(f"{path} cannot be written: there is no folder {folder}. Create it, or choose another.")
-        if path.is_dir():
-            raise ValueError(f"{path} cannot be written: it is a folder. Choose the name of a file.")
-        if path.exists() and not os.access(path, os.W_OK):
-            raise ValueError(f"{path} cannot be written: no permission. Choose another place.")
-        try:
-            handle, name = tempfile.mkstemp(dir=folder)
-        except OSError as error:
-            raise ValueError(
-                f"{path} cannot be written: {(error.strerror or str(error)).lower()}. Choose another place."
-            ) from None
-        os.close(handle)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
+        _check_place(path)
+        place = path.resolve()
+        if place in read:
+            raise ValueError(f"{path} cannot be written: the command reads it. Choose another name.")
+        if place in taken:
+            raise ValueError(f"{path} cannot be written: {taken[place]} is the same file. Choose another name.")
+        taken[place] = path
+
+
+def _check_place(path: Path) -> None:
+    if str(path) == "-":
+        raise ValueError("- is no name of a file to write; predict writes to standard output where --out is left out.")
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise ValueError(f"{path} cannot be written: there is no folder {folder}. Create it, or choose another.")
+    if path.is_dir():
+        raise ValueError(f"{path} cannot be written: it is a folder. Choose the name of a file.")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} cannot be written: it is a device or a pipe. Choose the name of a file.")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise ValueError(f"{path} cannot be written: no permission. Choose another place.")
+    try:
+        handle, name = tempfile.mkstemp(dir=folder)
+    except OSError as error:
+        raise ValueError(
+            f"{path} cannot be written: {(error.strerror or str(error)).lower()}. Choose another place."
+        ) from None
+    os.close(handle)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name)
 
 
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Let ``write`` make a file of the same ending in the same folder, then give it its name."""
-    partial = path.with_name(f".partial.{os.getpid()}.{path.name}")
+    """Let ``write`` make a file of the same ending in the same folder, then give it its name; links are followed."""
+    place = path.resolve()
+    partial = place.with_name(f".partial.{os.getpid()}.{path.name}")
     try:
         write(partial)
         with partial.open("rb+") as file:
             os.fsync(file.fileno())
-        os.replace(partial, path)
+        os.replace(partial, place)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
 
 
 def write_text(path: Path, text: str) -> None:
-    """Text to a file, whole or not at all."""
+    """Text to a file, whole or not at all; links are followed."""
     from nashlearn.training.checkpoint import replacing
 
-    with replacing(path) as file:
+    with replacing(path.resolve()) as file:
         file.write(text.encode())

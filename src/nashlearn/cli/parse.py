@@ -11,9 +11,9 @@ import numpy as np
 import typer
 
 from nashlearn.cli import options as o
-from nashlearn.cli.errors import reading
+from nashlearn.cli.errors import named, reading
 from nashlearn.cli.outputs import check_writable, write_whole
-from nashlearn.cli.saved import finish, load_task, save_task, training_summary
+from nashlearn.cli.saved import check_saving, finish, keeping, load_task, save_task, training_summary
 from nashlearn.cli.talk import Talk
 from nashlearn.cli.tune import candidates, held_out, tuned
 
@@ -30,7 +30,7 @@ _GRID = {"alpha": (3e-5, 1e-5, 3e-6, 1e-6)}
 def _read(data: str) -> list[Any]:
     from nashlearn.datasets import parse_conllu, read_conllu
 
-    name = "standard input" if data == "-" else data
+    name = named(data)
     with reading(name):
         found = list(parse_conllu(sys.stdin, name)) if data == "-" else read_conllu(data)
     if not found:
@@ -42,7 +42,9 @@ def _with_heads(data: str) -> list[Any]:
     sentences = _read(data)
     for i, sentence in enumerate(sentences):
         if (sentence.heads < 0).any():
-            raise ValueError(f"{data}: sentence {i + 1} has words without a head; annotated sentences are needed.")
+            raise ValueError(
+                f"{named(data)}: sentence {i + 1} has words without a head; annotated sentences are needed."
+            )
     return sentences
 
 
@@ -71,7 +73,8 @@ def train(
     nashlearn parse train en.train.conllu --out en.model --report en.html --test en.dev.conllu
     """
     talk = Talk(json, quiet)
-    check_writable(out, report, checkpoint)
+    check_writable(out, report, checkpoint, inputs=[data, test])
+    check_saving()
     from nashlearn import NashParser
     from nashlearn.parsing import ArcLabeller, HashedSentences
 
@@ -82,13 +85,17 @@ def train(
         talk.note(f"{len(held):,} sentences are held out for the report; the model is trained on the others.")
     words = sum(map(len, sentences))
     talk.note(f"{data}: {len(sentences):,} sentences, {words:,} words")
+    relations = sorted({relation for one in sentences for relation in one.deprels})
+    if labels and len(relations) < 2:
+        talk.note(f"the only relation is {relations[0]!r}: there is nothing to learn of relations.")
+        labels = False
     X, heads = HashedSentences(sentences, bits), [one.heads for one in sentences]
     defaults = {"alpha": _ALPHA, "tol": _TOL, "max_iter": _PASSES, "single_root": not many_roots, "random_state": seed}
     given = o.given(alpha=alpha, tol=tol, max_iter=max_iter, max_time=max_time, n_jobs=jobs, checkpoint=checkpoint)
     parser = NashParser(**{**defaults, **given})
     found: dict[str, Any] = {"model": str(out), "sentences": len(sentences), "words": words}
     if do_tune:
-        found |= _tune(talk, parser, sentences, bits, seed)
+        found |= _tune(talk, parser, sentences, bits, seed, alpha)
     with talk.training("training the parser", parser.tol, parser.max_iter) as (callback, trained):
         parser.set_params(callback=callback).fit(X, heads)
     model: dict[str, Any] = {"parser": parser}
@@ -99,8 +106,9 @@ def train(
             model["labeller"] = labeller.fit(X, heads, [one.deprels for one in sentences])
         found["labeller_seconds"] = round(labelled.seconds, 3)
         trained.interrupted = labelled.interrupted
-    relations = sorted({relation for one in sentences for relation in one.deprels}) if "labeller" in model else []
-    save_task("parse", model, out, {"bits": bits, "relations": relations}, {"data": data, **found})
+    with keeping(talk, out):
+        schema = {"bits": bits, "relations": relations if "labeller" in model else []}
+        save_task("parse", model, out, schema, {"data": data, **found})
     if held is not None:
         found["held_out"] = _scores(model, held, bits)
     if report is not None and held is not None:
@@ -109,7 +117,9 @@ def train(
     finish(talk, found, trained)
 
 
-def _tune(talk: Talk, parser: Any, sentences: Sequence[Any], bits: int, seed: int) -> dict[str, Any]:
+def _tune(
+    talk: Talk, parser: Any, sentences: Sequence[Any], bits: int, seed: int, alpha: float | None
+) -> dict[str, Any]:
     """Alpha by the words of a fifth of the sentences that get the wrong head."""
     from sklearn.base import clone
 
@@ -121,7 +131,8 @@ def _tune(talk: Talk, parser: Any, sentences: Sequence[Any], bits: int, seed: in
         one.fit(HashedSentences(kept, bits), [sentence.heads for sentence in kept])
         return one.task_loss(HashedSentences(held, bits), [sentence.heads for sentence in held])
 
-    best = tuned(talk, candidates(_GRID), [held_out(len(sentences), seed)], loss)
+    grid = _GRID if alpha is None else {"alpha": (alpha,)}
+    best = tuned(talk, candidates(grid), [held_out(len(sentences), seed)], loss)
     parser.set_params(alpha=best["alpha"])
     return best
 
@@ -161,7 +172,7 @@ def _report(path: Path, model: dict[str, Any], sentences: list[Any], bits: int, 
     facts = {"data": data, "sentences held out": len(sentences)}
     title = f"{Path(data).name}: parsing"
     made = report.parsing_report_data(model["parser"], X, sentences, relations=relations, title=title, facts=facts)
-    report.write_report(path, made)
+    report.write_report(path.resolve(), made)
 
 
 @app.command()
@@ -174,7 +185,7 @@ def predict(
 ) -> None:
     """Parse sentences: the same CoNLL-U with heads, and relations where the model has learnt them."""
     talk = Talk(json, quiet)
-    check_writable(out)
+    check_writable(out, inputs=[model, data])
     from nashlearn.datasets import write_conllu
 
     parts, schema = load_task("parse", model)
@@ -205,7 +216,7 @@ def evaluate(
 ) -> None:
     """Judge a parser on annotated sentences: heads right (UAS), with relations (LAS), whole trees."""
     talk = Talk(json, quiet)
-    check_writable(report)
+    check_writable(report, inputs=[model, data])
     parts, schema = load_task("parse", model)
     sentences = _with_heads(data)
     found: dict[str, Any] = {"model": str(model), **_scores(parts, sentences, schema["bits"])}

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 import typer
@@ -11,9 +15,49 @@ import typer
 from nashlearn.cli.errors import INTERRUPTED
 from nashlearn.cli.talk import Talk, Trained
 
-__all__ = ["finish", "load_task", "save_task", "training_summary"]
+__all__ = ["check_saving", "finish", "keeping", "load_task", "save_task", "training_summary"]
 
 _COMMANDS = {"table": "nashlearn", "tag": "nashlearn tag", "parse": "nashlearn parse", "track": "nashlearn track"}
+_MODELS = {
+    "table": "sklearn.pipeline.Pipeline",
+    "tag": "sklearn.pipeline.Pipeline",
+    "parse": "builtins.dict",
+    "track": "nashlearn.estimators.matcher.NashMatcher",
+}
+_SCHEMAS: dict[str, dict[str, type | UnionType]] = {
+    "table": {"target": str, "classes": list, "ranks": bool, "options": list | None, "kind": str},
+    "tag": {"columns": list, "classes": list},
+    "parse": {"bits": int, "relations": list},
+    "track": {"memory": int, "on": str},
+}
+
+
+def check_saving() -> None:
+    """Import what saving needs before the work: that takes seconds, and it may be absent."""
+    import skops.io  # noqa: F401
+
+
+@contextmanager
+def keeping(talk: Talk, path: Path) -> Iterator[None]:
+    """Hold an interruption off until a trained model is in its file, then let it through."""
+    talk.note(f"saving {path}")
+    if threading.current_thread() is not threading.main_thread():  # only the main thread is interrupted
+        yield
+        return
+    pending = False
+
+    def later(*_: Any) -> None:
+        nonlocal pending
+        pending = True
+
+    before = signal.signal(signal.SIGINT, later)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pending:
+        talk.warn(f"interrupted: {path} is complete.")
+        raise KeyboardInterrupt
 
 
 def save_task(
@@ -42,7 +86,13 @@ def load_task(task: str, path: Path) -> tuple[Any, dict[str, Any]]:
     if found != task:
         command = _COMMANDS[found]
         raise ValueError(f"{path} is a model for {found!r}; use {command} predict and {command} evaluate.")
-    return persistence.load(path), schema
+    model = persistence.load(path)
+    kind = f"{type(model).__module__}.{type(model).__qualname__}"
+    fits = all(isinstance(schema.get(name), one) for name, one in _SCHEMAS[task].items())
+    parts = persistence.fitted_parts(model)
+    if not (fits and kind == _MODELS[task] and parts and (task != "parse" or "parser" in parts)):
+        raise ValueError(f"{path} says that it is a model for {task!r}, but it is not. Train it again.")
+    return model, schema
 
 
 def training_summary(estimator: Any, trained: Trained) -> dict[str, Any]:

@@ -10,10 +10,11 @@ import numpy as np
 
 from nashlearn.cli.costs import read_costs
 from nashlearn.cli.talk import Talk
-from nashlearn.cli.tune import candidates, tuned
+from nashlearn.cli.tune import candidates, check_folds, tuned
 
 __all__ = [
     "Answers",
+    "chosen_loss",
     "estimator_for",
     "held_out_rows",
     "note_identifiers",
@@ -51,20 +52,34 @@ class Answers(NamedTuple):
         return list(predictions.tolist())
 
 
+def chosen_loss(loss: str | None, ordinal: bool) -> str:
+    """The loss that is trained on: the given one, or the one that belongs to the estimator."""
+    if ordinal and loss not in (None, "absolute"):
+        raise ValueError(f"--ordinal is for the loss absolute; got {loss!r}.")
+    return loss or ("absolute" if ordinal else "zero_one")
+
+
+def _check_kernel(kernel: str, given: dict[str, Any]) -> None:
+    """Refuse an unknown kernel, and options that it has no use for."""
+    if kernel != "linear" and kernel not in _KERNELS:
+        raise ValueError(f"--kernel must be linear, {', '.join(_KERNELS)}; got {kernel!r}.")
+    if kernel == "linear" and "gamma" in given:
+        raise ValueError(f"--gamma is for the kernels {', '.join(_KERNELS)}; name one with --kernel.")
+    if kernel != "poly" and "degree" in given:
+        raise ValueError(f"--degree is for --kernel poly; the kernel is {kernel}.")
+
+
 def estimator_for(
     loss: str, classes: list[Any], *, ordinal: bool, ranks: bool, decision: str, kernel: str, given: dict[str, Any]
 ) -> tuple[Any, Answers]:
     """The estimator for a loss as the command line names it, and what its answers stand for."""
     from nashlearn import NashAbstainer, NashClassifier, NashOrdinalClassifier
 
+    _check_kernel(kernel, given)
     if kernel != "linear":
-        if kernel not in _KERNELS:
-            raise ValueError(f"--kernel must be linear, {', '.join(_KERNELS)}; got {kernel!r}.")
         given = {**given, "kernel": kernel}
     answers = Answers(classes, ranks)
     name, _, price = loss.partition(":")
-    if ordinal and loss not in ("absolute", "zero_one"):
-        raise ValueError(f"--ordinal is for the loss absolute; got {loss!r}.")
     if ordinal:
         return NashOrdinalClassifier(decision=decision, **given), answers._replace(kind="ordinal")
     if name == "abstain":
@@ -90,11 +105,21 @@ def _price(text: str) -> float:
         raise ValueError(f"--loss abstain:PRICE needs a number, as in abstain:0.3; got {text!r}.") from None
 
 
-def note_identifiers(talk: Talk, X: Any, kinds: dict[str, str]) -> None:
-    """Point out columns of text that look like identifiers."""
+def note_identifiers(talk: Talk, X: Any, kinds: dict[str, str], categorical: Sequence[str]) -> None:
+    """Point out columns of text that look like identifiers, and those not called categorical that look like numbers."""
     for name, kind in kinds.items():
+        if kind == "category" and name not in categorical and _all_digits(X[name].dropna().unique().tolist()):
+            talk.note(f"note: the column {name!r} holds numbers written as text, which are taken for categories.")
         if kind == "category" and (different := X[name].nunique()) > max(50, 0.5 * len(X)):
             talk.note(f"note: the column {name!r} has {different:,} different texts; --drop it if it is an identifier.")
+
+
+def _all_digits(texts: list[Any]) -> bool:
+    import pandas
+
+    if not all(isinstance(text, str) for text in texts):
+        return False
+    return bool(pandas.to_numeric(pandas.Series(texts), errors="coerce").notna().all())
 
 
 def held_out_rows(y: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -104,7 +129,13 @@ def held_out_rows(y: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, n
     counts = np.unique(y, return_counts=True)[1]
     even = y if counts.min() >= 2 and share * y.size >= counts.size else None
     kept, held = train_test_split(np.arange(y.size), test_size=share, random_state=seed, stratify=even)
-    return _with_every_class(kept, held, y)
+    kept, held = _with_every_class(kept, held, y)
+    if not held.size:
+        raise ValueError(
+            f"None of the {y.size:,} rows can be held out for --report: each is the only one of its class. Name data "
+            "to test on with --test."
+        )
+    return kept, held
 
 
 def _with_every_class(kept: np.ndarray, held: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -114,21 +145,39 @@ def _with_every_class(kept: np.ndarray, held: np.ndarray, y: np.ndarray) -> tupl
 
 
 def tune(
-    talk: Talk, model: Any, X: Any, y: np.ndarray, *, folds: int, seed: int, wide: bool, alpha: float | None
+    talk: Talk,
+    model: Any,
+    X: Any,
+    y: np.ndarray,
+    *,
+    folds: int,
+    seed: int,
+    wide: bool,
+    alpha: float | None,
+    gamma: float | None,
 ) -> dict[str, Any]:
-    """Set alpha, and the width of a kernel, to the best of a grid by the estimator's own loss; what was chosen."""
+    """Set alpha, and the width of a kernel, to the best of a grid by the estimator's own loss; what was chosen.
+
+    A value that is given is the whole grid.
+    """
     from sklearn.base import clone
     from sklearn.model_selection import KFold, StratifiedKFold
 
+    check_folds(y.size, folds, "rows")
     least = int(np.unique(y, return_counts=True)[1].min())
     kind = StratifiedKFold if least >= folds else KFold
     parts = list(kind(folds, shuffle=True, random_state=seed).split(np.zeros(y.size), y))
+    parts = [(rows, held) for rows, held in (_with_every_class(a, b, y) for a, b in parts) if held.size]
+    if not parts:
+        raise ValueError(
+            f"--tune with --folds {folds} finds no row to judge by: each of the {y.size:,} is alone in its class."
+        )
     grid: dict[str, Sequence[Any]] = {"alpha": _ALPHAS if alpha is None else (alpha,)}
     if wide:
-        grid["gamma"] = [width / X.shape[1] for width in _WIDTHS]
+        grid["gamma"] = [width / X.shape[1] for width in _WIDTHS] if gamma is None else [gamma]
 
     def loss(choice: dict[str, Any], fold: tuple[np.ndarray, np.ndarray]) -> float:
-        rows, held = _with_every_class(*fold, y)
+        rows, held = fold
         one = clone(model).set_params(**{f"model__{name}": value for name, value in choice.items()})
         one.set_params(model__max_time=None, model__checkpoint=None)
         one.fit(X.iloc[rows], y[rows])

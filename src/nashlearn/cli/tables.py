@@ -9,11 +9,13 @@ import numpy as np
 import typer
 
 from nashlearn.cli import options as o
+from nashlearn.cli.costs import costs_path
 from nashlearn.cli.labels import class_labels, known_labels, shown
 from nashlearn.cli.outputs import check_writable, write_whole
-from nashlearn.cli.saved import finish, load_task, save_task, training_summary
+from nashlearn.cli.saved import check_saving, finish, keeping, load_task, save_task, training_summary
 from nashlearn.cli.table_model import (
     Answers,
+    chosen_loss,
     estimator_for,
     held_out_rows,
     note_identifiers,
@@ -34,8 +36,11 @@ def train(
     target: Annotated[str, typer.Option("--target", "-t", help="The column of labels.")],
     out: o.Out,
     loss: Annotated[
-        str, typer.Option(help="zero_one, absolute, squared, abstain:PRICE, or a CSV file of costs.")
-    ] = "zero_one",
+        str | None,
+        typer.Option(
+            help="zero_one (the default), absolute (that of --ordinal), squared, abstain:PRICE, or a CSV file of costs."
+        ),
+    ] = None,
     ordinal: Annotated[
         bool, typer.Option("--ordinal", help="Grades along one direction with thresholds; the loss is absolute.")
     ] = False,
@@ -66,11 +71,13 @@ def train(
     nashlearn train wine.csv --target quality --loss absolute --out wine.model --report wine.html
     """
     talk = Talk(json, quiet)
-    check_writable(out, report, checkpoint)
+    loss = chosen_loss(loss, ordinal)
+    check_writable(out, report, checkpoint, inputs=[data, test, costs_path(loss)])
+    check_saving()
     from nashlearn import tabular
     from nashlearn.datasets import read_table
 
-    X, column = read_table(data, target=target, drop=drop or [], format=format)
+    X, column = read_table(data, target=target, drop=drop or [], text=categorical or [], format=format)
     ranks = None if order is None else [grade.strip() for grade in order.split(",")]
     y, classes = class_labels(column, ranks, target)
     given = o.given(alpha=alpha, tol=tol, max_iter=max_iter, max_time=max_time, checkpoint=checkpoint)
@@ -80,24 +87,27 @@ def train(
     )
     if answers.kind == "ordinal" and ranks is None and isinstance(classes[0], str):
         talk.note(f"grades from low to high: {shown(classes)}; say --order where that is wrong.")
-    held = None if test is None else _labelled(test, target, answers, None)
-    if held is None and report is not None:
+    held = None
+    if test is None and report is not None:
         kept, out_rows = held_out_rows(y, _HELD_OUT, seed)
         held = X.iloc[out_rows], y[out_rows]
         X, y = X.iloc[kept], y[kept]
         talk.note(f"{len(out_rows):,} of the rows are held out for the report; the model is trained on the others.")
     model = tabular.table_pipeline(estimator, X, categorical=categorical or [])
-    note_identifiers(talk, X, model["columns"].kinds)
+    if test is not None:
+        held = _labelled(test, model, target, answers, None)
+    note_identifiers(talk, X, model["columns"].kinds, categorical or [])
     talk.note(f"{data}: {len(X):,} rows, {len(model['columns'].kinds)} columns, {len(classes)} classes")
     found: dict[str, Any] = {"model": str(out), "rows": len(X), "classes": classes, "loss": loss}
     if do_tune:
-        found |= tune(talk, model, X, y, folds=folds, seed=seed, wide=kernel != "linear", alpha=alpha)
+        found |= tune(talk, model, X, y, folds=folds, seed=seed, wide=kernel != "linear", alpha=alpha, gamma=gamma)
     with talk.training("training", estimator.tol, estimator.max_iter) as (callback, trained):
         estimator.set_params(callback=callback)
         tabular.fit_table(model, X, y, in_place=report is None)
-    found |= {"alpha": float(estimator.alpha), **training_summary(estimator, trained)}
-    schema = {**tabular.table_schema(model), "target": target, **answers._asdict()}
-    save_task("table", model, out, schema, {"data": data, **found})
+    with keeping(talk, out):
+        found |= {"alpha": float(estimator.alpha), **training_summary(estimator, trained)}
+        schema = {**tabular.table_schema(model), "target": target, **answers._asdict()}
+        save_task("table", model, out, schema, {"data": data, **found})
     if held is not None:
         found["held_out"] = scores(model, *held, talk=talk)
     if report is not None and held is not None:
@@ -106,12 +116,17 @@ def train(
     finish(talk, found, trained)
 
 
-def _labelled(data: str, target: str, answers: Answers, format: str | None) -> tuple[Any, np.ndarray]:
+def _labelled(data: str, model: Any, target: str, answers: Answers, format: str | None) -> tuple[Any, np.ndarray]:
     """Features and labels of a table, as a model knows them."""
     from nashlearn.datasets import read_table
 
-    X, column = read_table(data, target=target, format=format)
+    X, column = read_table(data, target=target, text=_categories(model), format=format)
     return X, known_labels(column, answers.classes, answers.ranks, target)
+
+
+def _categories(model: Any) -> list[str]:
+    """Columns to read as text: what an entry means must not hang on the other entries of its file."""
+    return [name for name, kind in model["columns"].kinds.items() if kind == "category"]
 
 
 def _report(path: Path, model: Any, held: Any, answers: Answers, *, data: str, out: Path, trained_on: Any) -> None:
@@ -121,7 +136,9 @@ def _report(path: Path, model: Any, held: Any, answers: Answers, *, data: str, o
     facts = {"data": data, "saved model": str(out), "rows held out": len(held[1])}
     title = f"{Path(data).name}: {answers.kind}"
     X, y = held
-    report.write_report(path, report_data(model, X, y, answers, baselines=baselines, title=title, facts=facts))
+    report.write_report(
+        path.resolve(), report_data(model, X, y, answers, baselines=baselines, title=title, facts=facts)
+    )
 
 
 def _answers(schema: dict[str, Any]) -> Answers:
@@ -142,7 +159,7 @@ def predict(
     nashlearn predict wine.model new.csv --out answers.csv
     """
     talk = Talk(json, quiet)
-    check_writable(out)
+    check_writable(out, inputs=[model, data])
     if out is not None and not out.name.endswith(tuple(_WRITERS)):
         raise ValueError(f"--out must end in {', '.join(_WRITERS)}; got {out.name!r}.")
     import pandas
@@ -151,7 +168,7 @@ def predict(
 
     pipeline, schema = load_task("table", model)
     answers = _answers(schema)
-    X, _ = read_table(data, format=format)
+    X, _ = read_table(data, text=_categories(pipeline), format=format)
     predictions, p = predicted(pipeline, X, talk=talk, proba=proba)
     table = pandas.DataFrame({"prediction": answers.read(predictions)})
     if p is not None:
@@ -192,10 +209,10 @@ def evaluate(
     nashlearn evaluate wine.model test.csv
     """
     talk = Talk(json, quiet)
-    check_writable(report)
+    check_writable(report, inputs=[model, data])
     pipeline, schema = load_task("table", model)
     answers = _answers(schema)
-    held = _labelled(data, schema["target"], answers, format)
+    held = _labelled(data, pipeline, schema["target"], answers, format)
     found: dict[str, Any] = {"model": str(model), **scores(pipeline, *held, talk=talk)}
     if report is not None:
         _report(report, pipeline, held, answers, data=data, out=model, trained_on=None)

@@ -10,12 +10,13 @@ import numpy as np
 import typer
 
 from nashlearn.cli import options as o
-from nashlearn.cli.errors import reading
+from nashlearn.cli.costs import LOSSES, costs_path, read_costs
+from nashlearn.cli.errors import named, reading
 from nashlearn.cli.labels import shown
 from nashlearn.cli.outputs import check_writable, write_text
-from nashlearn.cli.saved import finish, load_task, save_task, training_summary
+from nashlearn.cli.saved import check_saving, finish, keeping, load_task, save_task, training_summary
 from nashlearn.cli.talk import Talk
-from nashlearn.cli.tune import candidates, held_out, tuned
+from nashlearn.cli.tune import candidates, check_folds, held_out, tuned
 
 __all__ = ["app"]
 
@@ -34,9 +35,9 @@ Sentences = list[list[list[str]]]
 def _read(data: str) -> Sentences:
     from nashlearn.datasets import parse_columns, read_columns
 
-    name = "standard input" if data == "-" else data
+    name = named(data)
     with reading(name):
-        found = parse_columns(sys.stdin) if data == "-" else read_columns(data)
+        found = parse_columns(sys.stdin, name) if data == "-" else read_columns(data)
     if not found:
         raise ValueError(f"{name} is empty: it holds no sentences.")
     return found
@@ -49,7 +50,7 @@ def _parted(sentences: Sentences, width: int, data: str) -> tuple[Sentences, lis
         return sentences, None
     if columns != width + 1:
         raise ValueError(
-            f"{data} has {columns} columns; the model was trained on {width} and the tag, which may be left out."
+            f"{named(data)} has {columns} columns; the model was trained on {width} and the tag, which may be left out."
         )
     return [[token[:-1] for token in one] for one in sentences], [[token[-1] for token in one] for one in sentences]
 
@@ -58,10 +59,10 @@ def _labelled(data: str, width: int | None) -> tuple[Sentences, list[list[str]]]
     sentences = _read(data)
     columns = len(sentences[0][0])
     if columns < 2:
-        raise ValueError(f"{data} has one column; words and, in the last column, their tags are needed.")
+        raise ValueError(f"{named(data)} has one column; words and, in the last column, their tags are needed.")
     X, y = _parted(sentences, columns - 1 if width is None else width, data)
     if y is None:
-        raise ValueError(f"{data} has no column of tags after its {columns} columns.")
+        raise ValueError(f"{named(data)} has no column of tags after its {columns} columns.")
     return X, y
 
 
@@ -91,7 +92,8 @@ def train(
     nashlearn tag train chunks.txt --out chunks.model
     """
     talk = Talk(json, quiet)
-    check_writable(out, report, checkpoint)
+    check_writable(out, report, checkpoint, inputs=[data, test, costs_path(loss)])
+    check_saving()
     from sklearn.pipeline import Pipeline
 
     from nashlearn import NashTagger
@@ -114,9 +116,10 @@ def train(
         found |= _tune(talk, tagger, features, y, folds, seed, {"alpha": alpha, "smoothing": smoothing})
     with talk.training("training", tagger.tol, tagger.max_iter) as (callback, trained):
         tagger.set_params(callback=callback).fit(features, y)
-    found |= {"alpha": tagger.alpha, "smoothing": tagger.smoothing, **training_summary(tagger, trained)}
-    schema = {"columns": _columns(len(X[0][0])), "classes": classes}
-    save_task("tag", Pipeline([("features", names), ("model", tagger)]), out, schema, {"data": data, **found})
+    with keeping(talk, out):
+        found |= {"alpha": tagger.alpha, "smoothing": tagger.smoothing, **training_summary(tagger, trained)}
+        schema = {"columns": _columns(len(X[0][0])), "classes": classes}
+        save_task("tag", Pipeline([("features", names), ("model", tagger)]), out, schema, {"data": data, **found})
     if held is not None:
         found["held_out"] = _scores(talk, names, tagger, *held)
     if report is not None and held is not None:
@@ -131,12 +134,10 @@ def _columns(width: int) -> list[dict[str, str]]:
 
 
 def _loss(loss: str, classes: list[str]) -> Any:
-    if loss in ("zero_one", "absolute", "squared"):
+    if loss in LOSSES:
         return loss
     if not Path(loss).is_file():
         raise ValueError(f"--loss must be zero_one, absolute, squared or a file of costs; {loss!r} is none of these.")
-    from nashlearn.cli.costs import read_costs
-
     matrix, options = read_costs(Path(loss)).aligned(classes, loss)
     if options is not None:
         raise ValueError(f"{loss} must have a row for each tag: {shown(classes)}.")
@@ -150,6 +151,7 @@ def _tune(
     from sklearn.model_selection import KFold
 
     grid = {name: values if given[name] is None else (given[name],) for name, values in _GRID.items()}
+    check_folds(len(X), folds, "sentences")
     parts = list(KFold(folds, shuffle=True, random_state=seed).split(X))
 
     def loss(choice: dict[str, Any], fold: tuple[np.ndarray, np.ndarray]) -> float:
@@ -217,7 +219,7 @@ def _report(path: Path, names: Any, tagger: Any, held: Any, data: str, rules: di
         title=f"{Path(data).name}: tagging",
         facts={"data": data, "sentences held out": len(X)},
     )
-    report.write_report(path, made)
+    report.write_report(path.resolve(), made)
 
 
 @app.command()
@@ -233,7 +235,7 @@ def predict(
     nashlearn tag predict chunks.model new.txt --out tagged.txt
     """
     talk = Talk(json, quiet)
-    check_writable(out)
+    check_writable(out, inputs=[model, data])
     pipeline, schema = load_task("tag", model)
     sentences = _read(data)
     X, _ = _parted(sentences, len(schema["columns"]), data)
@@ -262,7 +264,7 @@ def evaluate(
 ) -> None:
     """Judge a tagger on tagged tokens."""
     talk = Talk(json, quiet)
-    check_writable(report)
+    check_writable(report, inputs=[model, data])
     pipeline, schema = load_task("tag", model)
     held = _labelled(data, len(schema["columns"]))
     found: dict[str, Any] = {"model": str(model), **_scores(talk, pipeline[0], pipeline[-1], *held)}

@@ -22,6 +22,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
+from rich.text import Text
 
 __all__ = ["Talk", "Trained"]
 
@@ -51,7 +52,7 @@ class Talk:
 
     def __init__(self, json: bool = False, quiet: bool = False):
         self.json, self.quiet = json, quiet
-        self.err = Console(stderr=True, highlight=False, soft_wrap=True)
+        self.err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
     def note(self, text: str) -> None:
         if not self.quiet:
@@ -65,7 +66,7 @@ class Talk:
         if self.json:
             print(json.dumps(_plain(data), ensure_ascii=False))
             return
-        out = Console(highlight=False, soft_wrap=True)
+        out = Console(highlight=False, soft_wrap=True, emoji=False)
         if show is not None:
             show(out)
             return
@@ -193,12 +194,12 @@ def figure(value: Any) -> str:
 
 
 def grid(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
-    """A table for the terminal; the first column is text."""
-    table = Table(title=title, title_justify="left")
+    """A table for the terminal; the first column is text. Names are shown as they are, brackets too."""
+    table = Table(title=Text(title, style="table.title"), title_justify="left")
     for j, name in enumerate(header):
-        table.add_column(name, justify="left" if j == 0 else "right")
+        table.add_column(Text(name), justify="left" if j == 0 else "right")
     for row in rows:
-        table.add_row(*map(figure, row))
+        table.add_row(*(Text(figure(entry)) for entry in row))
     return table
 
 

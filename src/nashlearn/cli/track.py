@@ -10,10 +10,10 @@ import typer
 
 from nashlearn.cli import options as o
 from nashlearn.cli.outputs import check_writable, write_whole
-from nashlearn.cli.saved import finish, load_task, save_task, training_summary
+from nashlearn.cli.saved import check_saving, finish, keeping, load_task, save_task, training_summary
 from nashlearn.cli.talk import Talk
-from nashlearn.cli.tune import candidates, tuned
-from nashlearn.cli.videos import Video, find_videos, read_boxes
+from nashlearn.cli.tune import candidates, check_folds, tuned
+from nashlearn.cli.videos import Video, find_videos, read_boxes, video_files
 
 __all__ = ["app"]
 
@@ -83,7 +83,8 @@ def train(
     nashlearn track train MOT15/train --out walk.model --test TUD-Campus --report walk.html
     """
     talk = Talk(json, quiet)
-    check_writable(out, report, checkpoint)
+    check_writable(out, report, checkpoint, inputs=video_files(data))
+    check_saving()
     from nashlearn import NashMatcher
 
     videos = find_videos(data, video or [])
@@ -104,11 +105,12 @@ def train(
     matcher = NashMatcher(**{"alpha": _ALPHA, "tol": _TOL, **given})
     found: dict[str, Any] = {"model": str(out), "videos": [one.name for one in videos], "frames": len(X), "on": on}
     if do_tune:
-        found |= _tune(talk, matcher, X, y, folds, seed)
+        found |= _tune(talk, matcher, X, y, folds, alpha)
     with talk.training("training", matcher.tol, matcher.max_iter) as (callback, trained):
         matcher.set_params(callback=callback).fit(X, y)
-    found |= {"alpha": matcher.alpha, **training_summary(matcher, trained)}
-    save_task("track", matcher, out, {"memory": memory, "on": on}, {"data": data, **found})
+    with keeping(talk, out):
+        found |= {"alpha": matcher.alpha, **training_summary(matcher, trained)}
+        save_task("track", matcher, out, {"memory": memory, "on": on}, {"data": data, **found})
     if held is not None:
         found["held_out"] = _scores(matcher, held, on, memory)
     if report is not None and held is not None:
@@ -117,10 +119,11 @@ def train(
     finish(talk, found, trained)
 
 
-def _tune(talk: Talk, matcher: Any, X: list[Any], y: list[Any], folds: int, seed: int) -> dict[str, Any]:
+def _tune(talk: Talk, matcher: Any, X: list[Any], y: list[Any], folds: int, alpha: float | None) -> dict[str, Any]:
     from sklearn.base import clone
     from sklearn.model_selection import KFold
 
+    check_folds(len(X), folds, "frames")
     parts = list(KFold(folds).split(X))  # without shuffling: frames that follow each other are alike
 
     def loss(choice: dict[str, Any], fold: Any) -> float:
@@ -128,7 +131,8 @@ def _tune(talk: Talk, matcher: Any, X: list[Any], y: list[Any], folds: int, seed
         one.fit([X[i] for i in fold[0]], [y[i] for i in fold[0]])
         return one.task_loss([X[i] for i in fold[1]], [y[i] for i in fold[1]])
 
-    best = tuned(talk, candidates(_GRID), parts, loss)
+    grid = _GRID if alpha is None else {"alpha": (alpha,)}
+    best = tuned(talk, candidates(grid), parts, loss)
     matcher.set_params(alpha=best["alpha"])
     return best
 
@@ -174,7 +178,7 @@ def _report(path: Path, matcher: Any, video: Video, on: str, memory: int) -> Non
         title=title,
         facts={"video": video.name, "boxes": on},
     )
-    report.write_report(path, made)
+    report.write_report(path.resolve(), made)
 
 
 @app.command()
@@ -188,7 +192,7 @@ def predict(
 ) -> None:
     """Link boxes into tracks: the same boxes with ids."""
     talk = Talk(json, quiet)
-    check_writable(out)
+    check_writable(out, inputs=[model, *video_files(data)])
     from nashlearn.datasets import write_mot
 
     matcher, schema = load_task("track", model)
@@ -233,7 +237,7 @@ def evaluate(
 ) -> None:
     """Judge a tracker on annotated videos: wrong links, and MOTA and IDF1 of whole tracks."""
     talk = Talk(json, quiet)
-    check_writable(report)
+    check_writable(report, inputs=[model, *video_files(data)])
     matcher, schema = load_task("track", model)
     videos = find_videos(data, video or [])
     found: dict[str, Any] = {

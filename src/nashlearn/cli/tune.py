@@ -11,7 +11,7 @@ import numpy as np
 
 from nashlearn.cli.talk import Talk, figure, silently_interrupted
 
-__all__ = ["candidates", "held_out", "tuned"]
+__all__ = ["candidates", "check_folds", "held_out", "tuned"]
 
 Fold = tuple[np.ndarray, np.ndarray]
 
@@ -23,6 +23,12 @@ def held_out(n: int, seed: int) -> Fold:
     if cut == n:
         raise ValueError("There is one example only: none can be held out. Name data to test on with --test.")
     return np.sort(order[cut:]), np.sort(order[:cut])
+
+
+def check_folds(n: int, folds: int, what: str) -> None:
+    """Refuse more folds than there are examples, ``what`` in words."""
+    if n < folds:
+        raise ValueError(f"--tune with --folds {folds} needs at least as many {what}; there are {n}.")
 
 
 def candidates(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:

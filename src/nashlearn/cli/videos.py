@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nashlearn.cli.errors import reading
+from nashlearn.cli.errors import named, reading
 from nashlearn.cli.labels import shown
 
-__all__ = ["Video", "find_videos", "read_boxes"]
+__all__ = ["Video", "find_videos", "read_boxes", "video_files"]
 
 _ENDINGS = (".txt", ".txt.gz")
 
@@ -32,7 +32,7 @@ def find_videos(data: str, wanted: list[str]) -> list[Video]:
     path = Path(data)
     if not path.exists():
         raise ValueError(f"There is no file or folder {data}.")
-    videos = _in_folder(path) if path.is_dir() else [_of_file(path)]
+    videos = _all_videos(path)
     if not videos:
         raise ValueError(f"{data} holds no videos: neither gt/gt.txt nor NAME.gt.txt, gzipped or not.")
     names = [video.name for video in videos]
@@ -40,6 +40,17 @@ def find_videos(data: str, wanted: list[str]) -> list[Video]:
     if missing:
         raise ValueError(f"{data} has no video {shown(missing)}; it has {shown(names)}.")
     return [video for video in videos if not wanted or video.name in wanted]
+
+
+def video_files(data: str) -> list[Path]:
+    """The files of all videos that a command could read."""
+    if data == "-" or not Path(data).exists():
+        return []
+    return [path for video in _all_videos(Path(data)) for path in (video.truth, video.detections) if path is not None]
+
+
+def _all_videos(path: Path) -> list[Video]:
+    return _in_folder(path) if path.is_dir() else [_of_file(path)]
 
 
 def _first(folder: Path, stem: str) -> Path | None:
@@ -76,15 +87,12 @@ def _of_file(path: Path) -> Video:
 
 def read_boxes(data: str | Path) -> Any:
     """Boxes of a file, or of standard input."""
-    from nashlearn.datasets import read_mot
+    from nashlearn.datasets.mot import parse_mot, read_mot
 
-    name = "standard input" if str(data) == "-" else str(data)
+    name = named(str(data))
     with reading(name):
         if str(data) == "-":
-            with tempfile.TemporaryDirectory() as folder:
-                copy = Path(folder) / "stdin.txt"
-                copy.write_bytes(sys.stdin.buffer.read())
-                found = read_mot(copy)
+            found = parse_mot(io.StringIO(sys.stdin.buffer.read().decode("utf-8-sig")), name)
         else:
             found = read_mot(data)
     if not len(found):

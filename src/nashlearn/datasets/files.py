@@ -12,6 +12,7 @@ import csv
 import difflib
 import gzip
 import io
+import re
 import sys
 import warnings
 import zlib
@@ -24,10 +25,14 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Table", "absent_columns", "read_table", "table_formats"]
+__all__ = ["Table", "absent_columns", "read_table", "table_formats", "whole_number"]
 
 _SEPARATORS = (",", ";", "\t", "|")
-_MISSING = ["?"]  # beside what pandas takes for missing: empty, NA, NaN, null, …
+_NO_LABEL = ["", "?"]
+_MISSING = [*_NO_LABEL, "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "<NA>", "NULL", "null", "None"]  # as in pandas
+_MISSING += ["NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"]
+_DIGITS = 18  # of integers that fit in 64 bits
+_WHOLE = re.compile(r"\s*(-?[1-9][0-9]*|0)(\.0)?\s*")
 
 
 class Table(NamedTuple):
@@ -42,8 +47,19 @@ def table_formats() -> tuple[str, ...]:
     return tuple(_READERS)
 
 
+def whole_number(text: str) -> str | None:
+    """A whole number without ".0", which pandas adds where a column has gaps; None for other text, also for 01."""
+    match = _WHOLE.fullmatch(text)
+    return match[1] if match else None
+
+
 def read_table(
-    source: str | Path, *, target: str | None = None, drop: Iterable[str] = (), format: str | None = None
+    source: str | Path,
+    *,
+    target: str | None = None,
+    drop: Iterable[str] = (),
+    text: Iterable[str] = (),
+    format: str | None = None,
 ) -> Table:
     """A table from a file, or from standard input where ``source`` is ``-``.
 
@@ -52,9 +68,13 @@ def read_table(
     source : path, or "-"
         Names may end in ``.gz``.
     target : str, optional
-        The column that becomes ``Table.target``; without it all columns are features.
+        The column that becomes ``Table.target``; without it all columns are features. CSV and TSV give it as text, in
+        which only the empty one and ``?`` are missing: NA is a label. It is integers where all are written as such.
     drop : names of columns, optional
         Left out.
+    text : names of columns, optional
+        Categories, of which CSV and TSV give the text as it stands: 01 is not 1. Else columns of which all entries are
+        numbers are numbers. Names that the table does not have are passed over.
     format : {"csv", "tsv", "parquet", "arff"}, optional
         By default what the name ends with, and on standard input what the content looks like.
 
@@ -75,7 +95,7 @@ def read_table(
         chosen = format or _by_name(source, name, head)
         _refuse_disguise(chosen, head, name)
         try:
-            return _READERS[chosen](stream, name, target, list(drop))
+            return _READERS[chosen](stream, name, target, list(drop), list(text))
         except UnicodeDecodeError as error:
             raise ValueError(f"{name} is not text in UTF-8 ({error.reason} at byte {error.start}).") from None
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -156,14 +176,19 @@ def _split(frame: pandas.DataFrame, name: str, target: str | None, drop: Sequenc
     return Table(frame[features], None if target is None else frame[target])
 
 
-def _read_text(stream: BinaryIO, name: str, target: str | None, drop: Sequence[str], separators: Any) -> Table:
+def _read_text(
+    stream: BinaryIO, name: str, target: str | None, drop: Sequence[str], exact: Sequence[str], separators: Any
+) -> Table:
     import pandas
 
     with io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text, warnings.catch_warnings():
         warnings.simplefilter("error", pandas.errors.ParserWarning)  # else a row that is too long loses its end
-        first = text.readline()
+        first = next((line for line in iter(text.readline, "") if line.strip()), "")
         separator = max(separators, key=first.count)
-        header = [column.strip() for column in next(csv.reader([first], delimiter=separator), [])]
+        try:
+            header = [column.strip() for column in next(csv.reader([first], delimiter=separator), [])]
+        except csv.Error as error:
+            raise ValueError(f"{name} has no header of columns in its first line: {error}.") from None
         _checked(header, name, target, drop)
         try:
             frame = pandas.read_csv(
@@ -173,7 +198,10 @@ def _read_text(stream: BinaryIO, name: str, target: str | None, drop: Sequence[s
                 header=None,
                 index_col=False,
                 low_memory=False,
-                na_values=_MISSING,
+                na_values={column: _NO_LABEL if column == target else _MISSING for column in header},
+                keep_default_na=False,
+                dtype={column: str for column in header if column == target or column in exact},
+                skip_blank_lines=len(header) > 1,  # the one entry may be missing
                 skipinitialspace=True,
             )
         except pandas.errors.EmptyDataError:
@@ -181,18 +209,30 @@ def _read_text(stream: BinaryIO, name: str, target: str | None, drop: Sequence[s
         except (pandas.errors.ParserError, pandas.errors.ParserWarning) as error:
             reason = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
             raise ValueError(f"{name} is no table of {len(header)} columns throughout: {reason}") from None
-    return _split(frame, name, target, drop)
+    table = _split(frame, name, target, drop)
+    return table if table.target is None else table._replace(target=_integers(table.target))
 
 
-def _read_csv(stream: BinaryIO, name: str, target: str | None, drop: Sequence[str]) -> Table:
-    return _read_text(stream, name, target, drop, _SEPARATORS)
+def _integers(labels: pandas.Series) -> pandas.Series:
+    """Labels as integers where all of them come back as the same text, else as they are: 01 and 1.0 are text."""
+    import pandas
+
+    codes, different = labels.factorize()
+    texts = different.tolist()
+    if (codes < 0).any() or any(whole_number(text) != text or len(text) > _DIGITS for text in texts):
+        return labels
+    return pandas.Series(np.array([int(text) for text in texts])[codes], index=labels.index, name=labels.name)
 
 
-def _read_tsv(stream: BinaryIO, name: str, target: str | None, drop: Sequence[str]) -> Table:
-    return _read_text(stream, name, target, drop, ("\t",))
+def _read_csv(stream: BinaryIO, name: str, target: str | None, drop: Sequence[str], text: Sequence[str]) -> Table:
+    return _read_text(stream, name, target, drop, text, _SEPARATORS)
 
 
-def _read_parquet(stream: BinaryIO, name: str, target: str | None, drop: Sequence[str]) -> Table:
+def _read_tsv(stream: BinaryIO, name: str, target: str | None, drop: Sequence[str], text: Sequence[str]) -> Table:
+    return _read_text(stream, name, target, drop, text, ("\t",))
+
+
+def _read_parquet(stream: BinaryIO, name: str, target: str | None, drop: Sequence[str], text: Sequence[str]) -> Table:
     import pandas
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -200,13 +240,18 @@ def _read_parquet(stream: BinaryIO, name: str, target: str | None, drop: Sequenc
     try:
         file = pq.ParquetFile(stream)
         schema = file.schema_arrow
-        features = _checked(schema.names, name, target, drop)
+        hidden = _index_columns(schema) - {target, *drop}
+        features = _checked([column for column in schema.names if column not in hidden], name, target, drop)
         n = file.metadata.num_rows
         if n == 0:
             raise ValueError(f"{name} has columns, but no rows.")
         kinds = [schema.field(column).type for column in features]
+        wanted = features if target is None else [*features, target]
+        for column in wanted:
+            if pa.types.is_nested(schema.field(column).type):
+                raise ValueError(f"{name}: the column {column!r} holds lists or records; drop it.")
         if not all(pa.types.is_floating(kind) or pa.types.is_integer(kind) for kind in kinds):
-            return _split(file.read(columns=[*features, *([target] if target else [])]).to_pandas(), name, target, [])
+            return _split(file.read(columns=wanted).to_pandas(ignore_metadata=True), name, target, [])
         single = all(pa.types.is_float32(kind) or pa.types.is_float16(kind) for kind in kinds)
         block = np.empty((n, len(features)), dtype=np.float32 if single else np.float64)
         labels, start = [], 0
@@ -225,13 +270,18 @@ def _read_parquet(stream: BinaryIO, name: str, target: str | None, drop: Sequenc
     return Table(frame, None if target is None else pa.chunked_array(labels).to_pandas().rename(target))
 
 
-def _read_arff(stream: BinaryIO, name: str, target: str | None, drop: Sequence[str]) -> Table:
+def _index_columns(schema: Any) -> set[Any]:
+    """Columns that pandas wrote for the index of a data frame, which are no features."""
+    return {column for column in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(column, str)}
+
+
+def _read_arff(stream: BinaryIO, name: str, target: str | None, drop: Sequence[str], text: Sequence[str]) -> Table:
     import pandas
     from scipy.io import arff
 
     try:
-        with io.TextIOWrapper(stream, encoding="utf-8") as text:
-            rows, meta = arff.loadarff(text)
+        with io.TextIOWrapper(stream, encoding="utf-8") as lines:
+            rows, meta = arff.loadarff(lines)
     except NotImplementedError as error:
         raise ValueError(
             f"{name} has attributes of text or dates ({error}); ARFF is read with numbers and nominal "
@@ -239,6 +289,8 @@ def _read_arff(stream: BinaryIO, name: str, target: str | None, drop: Sequence[s
         ) from None
     except (arff.ArffError, ValueError, StopIteration, IndexError) as error:
         raise ValueError(f"{name} is not an ARFF file, or damaged: {error}.") from None
+    if not meta.names():
+        raise ValueError(f"{name} has no attributes.")
     frame = pandas.DataFrame(rows)
     for column in meta.names():
         if meta[column][0] == "nominal":
@@ -247,7 +299,7 @@ def _read_arff(stream: BinaryIO, name: str, target: str | None, drop: Sequence[s
     return _split(frame, name, target, drop)
 
 
-_READERS: dict[str, Callable[[BinaryIO, str, str | None, Sequence[str]], Table]] = {
+_READERS: dict[str, Callable[[BinaryIO, str, str | None, Sequence[str], Sequence[str]], Table]] = {
     "csv": _read_csv,
     "tsv": _read_tsv,
     "parquet": _read_parquet,

@@ -1,7 +1,8 @@
 """Boxes of objects in videos, in the text format of the MOT challenge, and the five videos of [fathony2019]_.
 
 One box a line: ``frame, id, left, top, width, height, confidence, x, y, z`` with commas between them; the last three,
-a position in the world, may be absent. Detections have the id -1.
+a position in the world, may be absent. Annotations from MOT16 on have two numbers in their place, class and visibility.
+Detections have the id -1.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ import numpy as np
 
 from nashlearn.datasets.home import find, text_lines
 
-__all__ = ["Boxes", "load_tracking", "read_mot", "tracking_names", "write_mot"]
+__all__ = ["Boxes", "load_tracking", "parse_mot", "read_mot", "tracking_names", "write_mot"]
 
 _VIDEOS = ("TUD-Campus", "TUD-Stadtmitte", "ETH-Sunnyday", "ETH-Bahnhof", "ETH-Pedcross2")
-_FIELDS = (7, 10)  # without and with a position in the world
+_FIELDS = (7, 9, 10)  # alone, with class and visibility, with a position in the world
 _LAST_FRAME = 10_000_000  # four days of video; frames are counted one by one, so a slip must not mean 1e15 of them
 _LAST_ID = 2**53  # beyond, numbers are not read exactly
 _FRAME_SIZE = (640.0, 480.0)
@@ -75,20 +76,24 @@ def tracking_names() -> tuple[str, ...]:
 
 
 def read_mot(path: str | Path) -> Boxes:
-    """Boxes of a text file, gzipped where its name ends with ``.gz``, in the file's order.
+    """Boxes of a text file, gzipped where its name ends with ``.gz``, see :func:`parse_mot`."""
+    return parse_mot(text_lines(path), str(path))
+
+
+def parse_mot(lines: Iterable[str], name: str = "boxes") -> Boxes:
+    """Boxes of lines of text, in their order.
 
     Raises
     ------
     ValueError
-        Where a line is not a box (with its number), or where an object has two boxes in one frame.
+        With ``name``, where a line is not a box (with its number), or where an object has two boxes in one frame.
     """
-    path = Path(path)
-    lines = [(number, line) for number, line in enumerate(text_lines(path), start=1) if line.strip()]
-    if not lines:
-        raise ValueError(f"{path}: at least one box is needed; the file is empty.")
-    rows = np.array([_row(line, f"{path}, line {number}") for number, line in lines])
+    numbered = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
+    if not numbered:
+        raise ValueError(f"{name}: at least one box is needed; the file is empty.")
+    rows = np.array([_row(line, f"{name}, line {number}") for number, line in numbered])
     boxes = Boxes(rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64), rows[:, 2:6].copy(), rows[:, 6].copy())
-    _refuse_repetition(boxes, path, [number for number, _ in lines])
+    _refuse_repetition(boxes, name, [number for number, _ in numbered])
     return boxes
 
 
@@ -96,7 +101,7 @@ def _row(line: str, where: str) -> list[float]:
     """The first seven numbers of a line, checked."""
     fields = line.split(",")
     if len(fields) not in _FIELDS:
-        raise ValueError(f"{where}: {len(fields)} fields; a box has {_FIELDS[0]}, or {_FIELDS[1]} with its position.")
+        raise ValueError(f"{where}: {len(fields)} fields; a box has 7, 9 (class, visibility) or 10 (x, y, z).")
     try:
         numbers = [float(field) for field in fields]
     except ValueError as error:
@@ -113,12 +118,12 @@ def _row(line: str, where: str) -> list[float]:
     return numbers[:7]
 
 
-def _refuse_repetition(boxes: Boxes, path: Path, numbers: list[int]) -> None:
+def _refuse_repetition(boxes: Boxes, name: str, numbers: list[int]) -> None:
     seen: dict[tuple[int, int], int] = {}
     for frame, ident, number in zip(boxes.frame.tolist(), boxes.id.tolist(), numbers, strict=True):
         if ident >= 0 and seen.setdefault((frame, ident), number) != number:
             raise ValueError(
-                f"{path}, line {number}: object {ident} has a box in frame {frame} already, "
+                f"{name}, line {number}: object {ident} has a box in frame {frame} already, "
                 f"in line {seen[frame, ident]}."
             )
 

@@ -126,7 +126,7 @@ def _evaluate(X: Any, y: Any, weight: Any, task: _Task, w: np.ndarray, smoothing
     """What a partition contributes to the mean."""
     X, y = _numbers(X, y, checked=True)
     codes = np.searchsorted(task.classes, y).astype(np.int64)
-    omega = task.share[codes] if weight is None else task.share[codes] * np.asarray(weight, dtype=np.float64)
+    omega = task.share[codes] if weight is None else task.share[codes] * np.asarray(weight, dtype=np.float64).ravel()
     return evaluate_rows(Problem(X, codes, omega, task.alpha, task.game, task.design), w, smoothing)
 
 

@@ -3,7 +3,9 @@
 Node ``v`` is labelled with probability ``pi_v``, independently of its label given the input, both ends of an edge with
 ``pi_uv``. Dividing what labelled nodes and edges contribute by these gives moments with the right expectation
 [franc2022]_. They are rescaled to what is known without labels: each feature's total over nodes, and the number of
-edges (the estimator of Hájek). The corrected loss may be unbounded below without regularisation: ``alpha > 0``.
+edges (the estimator of Hájek). Of a feature that no labelled node or edge has, its total alone is known: it is shared
+out by the frequencies of labels, as if the feature said nothing of them. The corrected loss may be unbounded below
+without regularisation: ``alpha > 0``.
 
 Where guesses of all labels are at hand, from a model trained before, their moments are known, and only their mistakes
 have to be estimated from the labelled nodes: ``Phi' g + sum (Phi' y - Phi' g) / pi`` has the same expectation, and the
@@ -101,10 +103,14 @@ def corrected_moments(
         _rescale_nodes(nodes, one_hot, node_share, networks, of_nodes)
         if used.sum() > 0:
             used = used * (edge_share.sum() / used.sum())
-    if graphs.edge_features is None:
-        return np.concatenate([of_nodes, np.bincount(code, weights=used, minlength=k * k)])
-    of_edges = np.zeros((graphs.edge_features.shape[1], k * k))
-    np.add.at(of_edges.T, code, used[:, None] * graphs.edge_features)
+    features = np.ones((used.size, 1)) if graphs.edge_features is None else graphs.edge_features
+    of_edges = np.zeros((features.shape[1], k * k))
+    for own, feature in zip(of_edges, features.T, strict=True):
+        own += np.bincount(code, weights=used * feature, minlength=k * k)
+    if rescale:
+        unseen = ~features[used > 0].any(axis=0)
+        labels = _frequencies(one_hot)
+        of_edges[unseen] = np.outer(edge_share @ features[:, unseen], np.outer(labels, labels))
     return np.concatenate([of_nodes, of_edges.ravel()])
 
 
@@ -151,13 +157,23 @@ def augmented_moments(
     return np.concatenate([of_nodes, of_edges.ravel()])
 
 
+def _frequencies(one_hot: np.ndarray) -> np.ndarray:
+    """Share of each label (k,), from weights (N, k) of labels."""
+    counts = one_hot.sum(axis=0)
+    return counts / counts.sum()
+
+
 def _rescale_nodes(nodes: Any, one_hot: np.ndarray, share: np.ndarray, networks: Networks, moments: np.ndarray) -> None:
-    """Scale the moments of each feature that is never negative so that they add up to the feature's known total."""
-    totals, seen, signed = (
-        nodes.totals(share[networks.order]),
-        nodes.totals(one_hot.sum(axis=1)[networks.order]),
-        nodes.signed(),
-    )
-    overall = share.sum() / max(one_hot.sum(), np.finfo(float).tiny)
+    """Scale the moments of each feature that is never negative so that they add up to the feature's known total.
+
+    Those of a feature that labelled nodes do not have are shared out by the frequencies of labels.
+    """
+    labelled, everywhere = one_hot.sum(axis=1)[networks.order], share[networks.order]
+    totals, seen, signed = nodes.totals(everywhere), nodes.totals(labelled), nodes.signed()
+    overall = share.sum() / one_hot.sum()
     factor = np.where(signed | (seen <= 0), overall, totals / np.where(seen > 0, seen, 1.0))
-    moments *= np.repeat(factor, nodes.weights_of_features())
+    shared_out = np.empty_like(moments)
+    nodes.gradient(np.outer(everywhere, _frequencies(one_hot)), shared_out, threads(1))
+    counts = nodes.weights_of_features()
+    moments *= np.repeat(factor, counts)
+    np.copyto(moments, shared_out, where=np.repeat(~nodes.present(labelled > 0), counts))

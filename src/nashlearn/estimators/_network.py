@@ -125,6 +125,8 @@ class NetworkNash(StructuredNash):
         weight = example_weights(sample_weight, graphs.sizes.size)
         if missing.all():
             raise ValueError("y holds no labels: all are missing.")
+        if not np.repeat(weight, graphs.sizes)[~missing].any():
+            raise ValueError("y holds no labels that count: sample_weight is 0 in all examples that have some.")
         try:
             self.classes_, codes = np.unique(np.array(labels[~missing].tolist()), return_inverse=True)
         except TypeError:

@@ -77,6 +77,8 @@ class NamedFeatures:
         columns, values, ends = [], [], [0]
         known = self.columns
         for item in items:
+            if isinstance(item, set):
+                item = sorted(item)  # the order of sets changes from process to process, that of columns must not
             pairs = item.items() if isinstance(item, Mapping) else ((name, 1.0) for name in item)
             for name, value in pairs:
                 if isinstance(value, str):

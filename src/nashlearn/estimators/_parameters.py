@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from nashlearn.training.checkpoint import Checkpoint, fingerprint
+from nashlearn.training.checkpoint import Checkpoint
+from nashlearn.training.fingerprint import fingerprint
 
 __all__ = ["check_parameters", "number", "opened_checkpoint"]
 

@@ -85,11 +85,18 @@ class StructuredNash(BaseEstimator):
         self._check_parameters()
         problem: StructuredProblem
         data: tuple[Any, ...]
-        if is_collection(X):
-            problem = bag_problem(self, X, y, sample_weight)
-            data, features = (X.name, getattr(y, "name", None), getattr(sample_weight, "name", None)), ()
-        else:
-            problem, data, features = self._problem(X, y, sample_weight), (X, y, sample_weight), X
+        before = vars(self).copy()
+        try:
+            if is_collection(X):
+                problem = bag_problem(self, X, y, sample_weight)
+                data, features = (X.name, getattr(y, "name", None), getattr(sample_weight, "name", None)), ()
+            else:
+                problem, data, features = self._problem(X, y, sample_weight), (X, y, sample_weight), X
+            checkpoint = opened_checkpoint(self, *data, self._also())
+        except Exception:  # data that are refused leave an earlier fit as it was
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
         start = self._weights if self.warm_start and hasattr(self, "_weights") else None
         if start is not None and start.shape != (problem.n_weights,):
             start = None
@@ -105,7 +112,7 @@ class StructuredNash(BaseEstimator):
             verbose=self.verbose,
             max_time=self.max_time,
             callback=self.callback,
-            checkpoint=opened_checkpoint(self, *data, self._also()),
+            checkpoint=checkpoint,
             advice=lambda: scaling_advice(_matrices(features)),
         )
         self._weights = trained.w

@@ -159,7 +159,14 @@ class NashMatcher(StructuredNash):
         return np.array([len(partners) for partners in answers]), (partial, widths)
 
     def _merged(self, one: Any, other: Any) -> Any:
-        return max(one, other, key=lambda facts: (facts[0], len(facts[1])))  # widths are compared by those who build
+        partial = one[0] or other[0]
+        for name, first, here in zip(PARTS, _widths(one, partial), _widths(other, partial), strict=False):
+            if here != first:
+                raise ValueError(
+                    f"Partitions of X differ: {first} {name} features in one, {here} in another; all examples need the "
+                    "same."
+                )
+        return max(one, other, key=lambda facts: facts[0])
 
     def _adopt(self, facts: Any) -> None:
         self.partial_, self._widths = facts
@@ -231,3 +238,9 @@ def _some_alone(given: list[Example], answers: list[np.ndarray]) -> bool:
         example.partial or example.pairs.shape[0] != example.pairs.shape[1] or bool((partners < 0).any())
         for example, partners in zip(given, answers, strict=True)
     )
+
+
+def _widths(facts: tuple[bool, list[int]], partial: bool) -> list[int]:
+    """Widths of a partition, those of the constants for staying alone included where elements may."""
+    own, widths = facts
+    return widths if own or not partial else [*widths, 1, 1]

@@ -144,7 +144,7 @@ class NashParser(StructuredNash):
 
     ``y`` is a list of heads (n,), -1 where one is missing. Missing heads are corrected for by the share of heads that
     are known (:mod:`nashlearn.training.missing_heads`), which assumes that they are missing at random; the objective
-    may then be negative.
+    may then be negative. Dask bags must hold every head: the share is one of all data.
 
     Examples
     --------
@@ -276,6 +276,8 @@ class NashParser(StructuredNash):
 
     def _survey(self, X: Any, y: Any) -> tuple[np.ndarray, Any]:
         given, sizes = _sentences(X)
+        if any((np.asarray(one) == -1).any() for one in y):
+            raise ValueError("y must hold every head for Dask bags: what stands for missing ones depends on all data.")
         return sizes, _kind(given[0])
 
     def _merged(self, one: Any, other: Any) -> Any:

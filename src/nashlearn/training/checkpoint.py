@@ -5,10 +5,11 @@ the same folder, brought to the disk and then renamed, so a kill at any instant 
 half-written lies beside it under a name that begins with a point, and is overwritten by the next. Loading executes
 nothing: no pickles, and sizes are checked before memory is asked for.
 
-A resumed run ends where an uninterrupted one does. Linear models, matchings and trees repeat it to the last bit: the
-file holds the dual point, or the weights, curvature and planes of L-BFGS (some 65 times the weights), and the state of
-the random generator, so a seed of None is kept too. Kernel models compute rows of the Gram matrix in other blocks, and
-the games of networks start afresh: their results agree within the certified gap. The file stays when training ends.
+A resumed run ends where an uninterrupted one does, within the certified gap. Matchings and trees repeat it to the last
+bit: the file holds the dual point, or the weights, curvature and planes of L-BFGS (some 65 times the weights), and the
+state of the random generator, so a seed of None is kept too. So do linear models that one method trains; where the
+ascent has given way to Newton's method, bits may differ. Kernel models compute rows of the Gram matrix in other blocks,
+and the games of networks start afresh. The file stays when training ends.
 Fitting the same data again then returns at once; with a smaller ``tol`` or a larger ``max_iter`` it goes on.
 
 Checkpoints are written every three seconds, or less often where writing would take more than a twentieth of the time,
@@ -17,7 +18,6 @@ and when training ends other than by an interrupt.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -31,9 +31,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.lib import format as npy
-from scipy import sparse
 
-__all__ = ["Checkpoint", "Saved", "fingerprint", "pack_generator", "replacing", "unpack_generator"]
+__all__ = ["Checkpoint", "Saved", "pack_generator", "replacing", "unpack_generator"]
 
 _FORMAT = "nashlearn checkpoint 1"
 _SECONDS = 3.0  # between two checkpoints at least,
@@ -84,7 +83,7 @@ class Checkpoint:
     path : path-like
         The file. Its folder must exist. Runs at the same time need files of their own.
     fingerprint : str
-        What the run belongs to, see :func:`fingerprint`: a file of another run is refused.
+        What the run belongs to, see :mod:`nashlearn.training.fingerprint`: a file of another run is refused.
     """
 
     def __init__(self, path: str | os.PathLike[str], fingerprint: str):
@@ -164,37 +163,3 @@ def pack_generator(rng: np.random.Generator) -> str:
 def unpack_generator(rng: np.random.Generator, text: np.ndarray) -> None:
     """Put a generator into the state that :func:`pack_generator` wrote."""
     rng.bit_generator.state = json.loads(str(text))
-
-
-def fingerprint(*parts: Any) -> str:
-    """A digest of data and parameters: equal for equal values, whoever holds them. Reads everything once."""
-    digest = hashlib.sha256()
-    for part in parts:
-        _feed(digest, part)
-    return digest.hexdigest()
-
-
-def _feed(digest: Any, part: Any) -> None:
-    """Add a value to the digest, with its kind, so that no two different values read the same."""
-    if sparse.issparse(part):
-        part = part.tocsr()
-        _feed(digest, ("csr", part.shape, part.data, part.indices, part.indptr))
-    elif isinstance(part, np.ndarray) and not part.dtype.hasobject:
-        digest.update(f"array {part.dtype.str} {part.shape}\n".encode())
-        digest.update(np.ascontiguousarray(part).data.cast("B") if part.size else b"")
-    elif isinstance(part, Mapping):
-        digest.update(f"mapping {len(part)}\n".encode())
-        for item in part.items():
-            _feed(digest, item)
-    elif isinstance(part, list | tuple | np.ndarray):
-        digest.update(f"list {len(part)}\n".encode())
-        for item in part:
-            _feed(digest, item)
-    elif callable(part):
-        digest.update(f"callable {part.__module__}.{getattr(part, '__qualname__', type(part).__qualname__)}\n".encode())
-    elif hasattr(part, "to_numpy"):
-        _feed(digest, part.to_numpy())
-    elif hasattr(part, "__dict__"):
-        _feed(digest, (type(part).__qualname__, vars(part)))
-    else:
-        digest.update(f"{type(part).__name__} {part!r}\n".encode())

@@ -198,13 +198,14 @@ def climb(problem: KernelProblem, Q: np.ndarray, progress: Progress, rng: np.ran
     shares = problem.omega / problem.alpha
     diagonal = gram.diagonal + problem.span.offset
     truth = problem.truth()
+    Q[diagonal <= 0.0] = problem.game.uncertain  # no weights move their scores, so the game at 0 is theirs
     state = _State(Q, shares[:, None] * (truth - Q), np.zeros((problem.span.functions, n)))
     state.mu = _SCALE * problem.game.scale
     near, promise = np.ones((n, k), np.bool_), np.empty(n)
     saved = progress.resume("climb")
     if saved is None:
         _refresh(problem, state)
-        some = np.sort(rng.choice(n, max(min(n, 2 * k), min(n // _FIRST, gram.capacity)), replace=False))
+        some = np.sort(rng.choice(n, min(max(min(n, 2 * k), n // _FIRST), gram.capacity), replace=False))
         _sweep_set(problem, state, some, near, shares, diagonal, truth, np.inf)
     else:
         Q[:], state.KC[:], state.mu = saved["Q"], saved["KC"], float(saved["mu"])
@@ -221,6 +222,8 @@ def climb(problem: KernelProblem, Q: np.ndarray, progress: Progress, rng: np.ran
             return
         progress.n_iter += 1
         chosen = _working_set(state, promise, gram.capacity)
+        if not chosen.size:  # no visit would move anything: rounding has the last word
+            return
         enough = max(0.3 * progress.tol, 0.03 * progress.gap) * progress.primal
         _sweep_set(problem, state, chosen, near, shares, diagonal, truth, enough)
 
@@ -299,7 +302,7 @@ def _sweep_set(
         problem.game.params, rows, W, Q, shares[chosen], diagonal[chosen], active, first, classes,
         problem.game.n_options, 0.0, _ENOUGH, budget, 0.0,
     )  # fmt: skip
-    if work >= budget and not exact:
+    if chosen.size and work >= budget and not exact:
         outside = span.scores(state.KC[:, chosen].T - K @ span.reduce(C), state.C) - span.scores(0.0, C)
         part = WorkingSet(
             problem.game, span, problem.alpha, K, truth[chosen], problem.omega[chosen], np.ascontiguousarray(outside)

@@ -70,7 +70,8 @@ class NetworkProblem:
         truth = float(w @ self.moments)
         gradient = moments - self.moments
         if smoothing:
-            penalty = float(w @ moments) + played.expected - played.value
+            # What the marginals get is the value less the slack of a relaxed network, which is no smoothing.
+            penalty = float(w @ moments) + played.expected - (played.value - played.slack)
             return Evaluation(played.value - truth, gradient, played.entropy, penalty)
         return Evaluation(networks.ceiling(S, T, self.weight) - truth, gradient, played.entropy, 0.0)
 

@@ -47,6 +47,10 @@ class NodeFeatures(Protocol):
         """Which features (d,) are negative somewhere."""
         ...
 
+    def present(self, rows: np.ndarray) -> np.ndarray:
+        """Which features (d,) are not 0 somewhere in these rows, a mask (N,)."""
+        ...
+
     def weights_of_features(self) -> np.ndarray:
         """Number of weights of each feature (d,), in their order."""
         ...
@@ -84,6 +88,10 @@ class DenseFeatures:
     def signed(self) -> np.ndarray:
         """Which features are negative somewhere."""
         return np.asarray((self.X < 0).any(axis=0))
+
+    def present(self, rows: np.ndarray) -> np.ndarray:
+        """Which features are not 0 somewhere in these rows."""
+        return np.asarray(self.X[rows].any(axis=0))
 
     def weights_of_features(self) -> np.ndarray:
         """As many as labels."""
@@ -168,6 +176,11 @@ class SparseFeatures:
     def signed(self) -> np.ndarray:
         """Which features are negative somewhere."""
         return np.bincount(self.X.indices[self.X.data < 0], minlength=self.X.shape[1]) > 0
+
+    def present(self, rows: np.ndarray) -> np.ndarray:
+        """Which features are not 0 somewhere in these rows."""
+        counted = np.repeat(rows, np.diff(self.X.indptr)) & (self.X.data != 0)
+        return np.bincount(self.X.indices[counted], minlength=self.X.shape[1]) > 0
 
     def weights_of_features(self) -> np.ndarray:
         """As many as the labels that the pattern gives them."""

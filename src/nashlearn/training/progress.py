@@ -16,6 +16,7 @@ from nashlearn.training.checkpoint import Checkpoint, Saved
 __all__ = ["Progress", "Round", "relative_gap", "scaling_advice"]
 
 _TINY = np.finfo(np.float64).tiny
+_BLOCK = 4096  # rows whose features are squared at once
 _UNEVEN = 1e4  # ratio of the sizes of two features from which their scale is likely to be what is wrong
 
 
@@ -54,10 +55,11 @@ def scaling_advice(matrices: Iterable[Any] = ()) -> str:
     """What to say of the scale of the features, given arrays (..., d) or sparse matrices (n, d) of them."""
     squares: Any = 0.0
     for X in matrices:
-        if sparse.issparse(X):
-            squares = squares + np.asarray(X.astype(np.float64).power(2).sum(axis=0)).ravel()
-        else:
-            squares = squares + np.square(X, dtype=np.float64).reshape(-1, X.shape[-1]).sum(axis=0)
+        rows: Any = X.tocsr() if sparse.issparse(X) else np.asarray(X).reshape(-1, np.shape(X)[-1])
+        for start in range(0, rows.shape[0], _BLOCK):  # a copy of all would double the memory of training
+            block = rows[start : start + _BLOCK]
+            block = block.multiply(block) if sparse.issparse(X) else np.square(block.astype(np.float64))
+            squares = squares + np.asarray(block.sum(axis=0), dtype=np.float64).ravel()
     sizes = np.sqrt(np.atleast_1d(squares))
     sizes = sizes[sizes > 0.0]
     ratio = sizes.max() / sizes.min() if sizes.size else 1.0

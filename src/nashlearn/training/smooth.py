@@ -163,6 +163,7 @@ class _Descent:
                     last, (value, gradient) = value, self.objective(self.w, smoothing)
                     if not value < last - _STILL * abs(last):
                         break
+                dual = self._offer(value, smoothing, dual)
                 if not curvature.pairs and not value < before - _STILL * abs(before):
                     break
                 curvature = _Curvature(self.metric)
@@ -230,9 +231,10 @@ def anneal(
 ) -> Minimised:
     """Minimise the objective at smoothing ``target`` through the smoother ones of ``schedule``, or warn.
 
-    A stage ends at half of ``tol``; after each the weights are evaluated at ``target``, and the schedule is left as
-    soon as that certificate is within ``tol``. ``metric`` is a guess, up to a factor, of the diagonal of the inverse
-    Hessian: it makes up for features of very different sizes.
+    A stage ends at half of ``tol``; after each the weights are evaluated at ``target``, and the schedule is left as soon
+    as that certificate is within ``tol``.
+    ``metric`` is a guess, up to a factor, of the diagonal of the inverse Hessian: it makes up for features of very
+    different sizes.
     """
     best = Progress(tol, max_iter, verbose, max_time=max_time, callback=callback, checkpoint=checkpoint)
     w = np.zeros(problem.n_weights) if start is None else start.astype(np.float64)

@@ -6,9 +6,9 @@ every few move the weights against the gradient ``G + alpha w`` of their own obj
     w_j <- w_j - c g_j / (s_j sqrt(sum of g_j^2 so far)),
 
 where ``s_j`` is the largest size of the feature so far and ``c`` half of the largest loss: steps do not depend on the
-units of features [ross2013]_, and shrink as gradients add up [duchi2011]_. The answer is an average of the weights that
-forgets the first ones [shamir2013]_. Its objective tends to the optimum as rows go on coming, or come again; there is
-no certificate.
+units of features [ross2013]_, and shrink as gradients add up [duchi2011]_. The weights of a feature that was 0 in all
+rows so far stay as they are. The answer is an average of the weights that forgets the first ones [shamir2013]_. Its
+objective tends to the optimum as rows go on coming, or come again; there is no certificate.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ def stepped(stream: Stream, problem: Problem, rate: float = _RATE) -> Stream:
     """The stream after the rows of ``problem``, whose ``omega`` are their weights, 1 in the mean of the stream."""
     w, average, squares, largest = (array.copy() for array in stream[:4])
     steps, design = stream.steps, problem.design
-    tiny = np.finfo(np.float64).tiny
     for start in range(0, problem.n, _ROWS):
         part = slice(start, min(start + _ROWS, problem.n))
         block = problem.X[part].astype(np.float64, copy=False)
@@ -64,7 +63,8 @@ def stepped(stream: Stream, problem: Problem, rate: float = _RATE) -> Stream:
         design.add_diagonal(block, _identity(Q.shape[1], weight.size), size)
         np.maximum(largest, np.sqrt(size / weight.size), out=largest)
         squares += gradient**2
-        w -= rate * problem.game.scale * gradient / np.maximum(largest * np.sqrt(squares), tiny)
+        scale = largest * np.sqrt(squares)
+        w -= rate * problem.game.scale * np.divide(gradient, scale, out=np.zeros_like(w), where=scale > 0)
         steps += 1
         average += (1.0 + _FORGET) / (steps + _FORGET) * (w - average)
     return Stream(w, average, squares, largest, steps)

@@ -29,11 +29,12 @@ class Played(NamedTuple):
     (m, k, k).
     """
 
-    value: float  # of the smoothed games at the replies
+    value: float  # of the smoothed games at the replies, or a bound on it where networks were relaxed
     expected: float  # <p, L q>
     entropy: float  # min_p <p, L q>
     nodes: np.ndarray
     pairs: np.ndarray
+    slack: float  # by how much the bound exceeds what the marginals get
 
 
 class _Other(NamedTuple):
@@ -198,25 +199,28 @@ class Networks:
                 inner = rows[self.forest.parent[rows] >= 0]
                 np.add.at(direct, np.zeros_like(inner) if shared else self.forest.table[inner], pairs)
 
-        def other(one: _Other) -> tuple[float, float, float, np.ndarray]:
+        def other(one: _Other) -> tuple[float, float, float, np.ndarray, float]:
             tables = np.broadcast_to(T, (one.edges.stop - one.edges.start, k, k)) if shared else T[one.edges]
-            value, nodes, pairs = one.solver.improve(S[one.rows], tables, eps, one.state, rounds)
+            value, nodes, pairs, slack = one.solver.improve(S[one.rows], tables, eps, one.state, rounds)
             w, cost = weight[one.rows.start], nodes @ self.costs.T * self.counts[one.rows, None]
             q[one.rows] = w * nodes
             p = one.state[0][:, : self.costs.shape[0]]
-            return w * value, w * float((p * cost).sum()), w * float(cost.min(axis=1).sum()), w * pairs
+            return w * value, w * float((p * cost).sum()), w * float(cost.min(axis=1).sum()), w * pairs, w * slack
 
-        for one, (value, expected, entropy, pairs) in zip(
+        excess = 0.0
+        for one, (value, expected, entropy, pairs, slack) in zip(
             self.others, run(other, [(one,) for one in self.others]), strict=True
         ):
             sums.append((value, expected, entropy))
+            excess += slack
             if shared:
                 direct[0] += pairs.sum(axis=0)
             else:
                 direct[one.edges] = pairs
         total = np.sum(sums, axis=0) if sums else np.zeros(3)
         edges = edges + direct
-        return Played(float(total[0]), float(total[1]), float(total[2]), q, edges[0] if shared else edges)
+        value, expected, entropy = (float(part) for part in total)
+        return Played(value, expected, entropy, q, edges[0] if shared else edges, excess)
 
     def _lost(self, lost: np.ndarray, first: int, last: int) -> np.ndarray:
         """The rows between two of the components that are marked as lost at their roots."""

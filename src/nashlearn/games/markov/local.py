@@ -153,8 +153,12 @@ class LocalSolver:
 
     def _secured(self, f: np.ndarray, T: np.ndarray, q: np.ndarray, joint: np.ndarray) -> float:
         """``<f, q> + <T, joint> + min_p <p, L q>``; mass of rounding on a forbidden pair is left out."""
-        scored = sum(float((np.where(s > -np.inf, s, 0.0) * x).sum()) for s, x in ((f, q), (T, joint)))
-        return scored + sum(float((L @ x[: L.shape[1]]).min()) for L, x in zip(self.costs, q, strict=True))
+        risk = sum(float((L @ x[: L.shape[1]]).min()) for L, x in zip(self.costs, q, strict=True))
+        return self._scored(f, T, q, joint) + risk
+
+    @staticmethod
+    def _scored(f: np.ndarray, T: np.ndarray, q: np.ndarray, joint: np.ndarray) -> float:
+        return sum(float((np.where(s > -np.inf, s, 0.0) * x).sum()) for s, x in ((f, q), (T, joint)))
 
     def start(self) -> tuple[np.ndarray, ...]:
         """Uniform replies and multipliers of 0, from which sweeps start."""
@@ -166,14 +170,20 @@ class LocalSolver:
 
     def improve(
         self, f: np.ndarray, T: np.ndarray, eps: float, state: tuple[np.ndarray, ...], rounds: int
-    ) -> tuple[float, np.ndarray, np.ndarray]:
-        """Sweep ``rounds`` times at ``eps > 0`` from ``state``; value there and marginals that agree."""
+    ) -> tuple[float, np.ndarray, np.ndarray, float]:
+        """Sweep ``rounds`` times at ``eps > 0`` from ``state``; a bound there, marginals that agree, and its slack.
+
+        The slack is by how much the bound exceeds what these marginals get against the replies.
+        """
         p, alpha = state
         q, joint, h = np.zeros_like(f), np.zeros(T.shape), stars.heated(T, EDGE_HEAT * eps)
         for _ in range(rounds):
             stars.sweep(self.loss, self.graph, f, h, eps, p, alpha, q)
         stars.marginals(self.graph, h, alpha, q, joint)
-        return stars.bound(self.loss, self.graph, f, h, eps, p, alpha), q, joint
+        upper = float(stars.bound(self.loss, self.graph, f, h, eps, p, alpha))
+        cost = sum(float(x[: L.shape[0]] @ L @ y[: L.shape[1]]) for L, x, y in zip(self.costs, p, q, strict=True))
+        attained = self._scored(f, T, q, joint) + cost + eps * _entropy(q) + EDGE_HEAT * eps * _entropy(joint)
+        return upper, q, joint, max(upper - attained, 0.0)
 
     def ceiling(self, f: np.ndarray, T: np.ndarray, state: tuple[np.ndarray, ...]) -> float:
         """What the best adversary gets against the replies in ``state``, at most, without smoothing."""
@@ -183,7 +193,7 @@ class LocalSolver:
         """The equilibrium at temperature ``eps`` on nodes and ``eps / 10`` on edges, by sweeps."""
         state = self.start()
         for _ in range(0, max_iter, _CHECK):
-            upper, q, joint = self.improve(f, T, eps, state, min(_CHECK, max_iter))
+            upper, q, joint, _ = self.improve(f, T, eps, state, min(_CHECK, max_iter))
             lower = self._secured(f, T, q, joint) + eps * _entropy(q) + EDGE_HEAT * eps * _entropy(joint)
             if upper - lower <= tol:
                 break
