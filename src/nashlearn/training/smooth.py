@@ -231,8 +231,8 @@ def anneal(
 ) -> Minimised:
     """Minimise the objective at smoothing ``target`` through the smoother ones of ``schedule``, or warn.
 
-    A stage ends at half of ``tol``; after each the weights are evaluated at ``target``, and the schedule is left as soon
-    as that certificate is within ``tol``.
+    A stage ends at half of ``tol``; after each the weights are evaluated at ``target``, and the schedule is left as
+    soon as that certificate is within ``tol``.
     ``metric`` is a guess, up to a factor, of the diagonal of the inverse Hessian: it makes up for features of very
     different sizes.
     """
