@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -159,6 +159,8 @@ class BaseNash(StreamingNash, ClassifierMixin, BaseEstimator):
         """The examples that count, their labels, their shares of the mean loss, and which they are."""
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if self.class_weight is not None:
+            if not (isinstance(self.class_weight, Mapping) or str(self.class_weight) == "balanced"):
+                raise ValueError(f"class_weight must be None, 'balanced' or a dict; got {self.class_weight!r}.")
             weight = weight * compute_sample_weight(self.class_weight, y)
         counts = weight > 0
         if not counts.any():

@@ -41,7 +41,7 @@ class Kernel:
         named = isinstance(kernel, str) and kernel in _NAMED
         if not (callable(kernel) or self.precomputed or named):
             raise ValueError(f"kernel must be None, one of {_NAMED}, 'precomputed' or a callable; got {kernel!r}.")
-        numeric = isinstance(degree, numbers.Real) and isinstance(coef0, numbers.Real)
+        numeric = _is_finite(degree) and _is_finite(coef0)
         if named and kernel == "poly" and not (numeric and coef0 >= 0 and degree >= 1 and float(degree).is_integer()):
             raise ValueError(
                 f"kernel 'poly' is positive semidefinite for an integer degree >= 1 and coef0 >= 0; "
@@ -59,7 +59,11 @@ class Kernel:
 
     def __call__(self, A: Any, B: Any) -> np.ndarray:
         """Values of the kernel between all rows of ``A`` and all rows of ``B``, as a dense float64 array."""
-        values = np.asarray(self._pairs(A, B), dtype=np.float64)
+        try:
+            values = np.asarray(self._pairs(A, B), dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"kernel must take two arrays of rows and return numbers: {error}") from error
         if values.shape != (A.shape[0], B.shape[0]):
             raise ValueError(f"kernel returned shape {values.shape} for {A.shape[0]} and {B.shape[0]} rows.")
         return values
@@ -84,6 +88,14 @@ def _gaussian(A: Any, B: Any, gamma: float) -> np.ndarray:
     return values
 
 
+def _is_finite(value: Any) -> bool:
+    """Whether this is a number that a float can hold."""
+    try:
+        return isinstance(value, numbers.Real) and bool(np.isfinite(float(value)))
+    except OverflowError:
+        return False
+
+
 def _width(gamma: Any, X: Any) -> float:
     """``gamma`` as scikit-learn's SVC reads it: "scale" is 1 / (d var(X)), "auto" 1 / d."""
     if isinstance(gamma, str):
@@ -94,7 +106,7 @@ def _width(gamma: Any, X: Any) -> float:
         mean_square = (X.multiply(X) if hasattr(X, "multiply") else np.square(X)).mean()
         variance = float(mean_square - X.mean() ** 2)
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
-    if not isinstance(gamma, numbers.Real) or not 0 < float(gamma) < np.inf:
+    if not (_is_finite(gamma) and gamma > 0):
         raise ValueError(f"gamma must be 'scale', 'auto' or a positive number; got {gamma!r}.")
     return float(gamma)
 
