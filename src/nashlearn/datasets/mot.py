@@ -76,7 +76,7 @@ def tracking_names() -> tuple[str, ...]:
 
 
 def read_mot(path: str | Path) -> Boxes:
-    """Boxes of a text file, gzipped where its name ends with ``.gz``, see :func:`parse_mot`."""
+    """Boxes of a text file, gzipped where its name ends with ``.gz``, see ``parse_mot``."""
     return parse_mot(text_lines(path), str(path))
 
 
