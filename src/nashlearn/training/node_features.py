@@ -1,7 +1,7 @@
 """Linear scores of many nodes, and the gradient of their weights, from dense or sparse features.
 
-Work is cut into blocks whose borders do not depend on the number of threads, and no two blocks write to the same
-place: the result is the same for any number of them.
+Work is cut into blocks whose borders do not depend on the number of threads; no two of them write to the same place, and
+their sums are added in order: the result is the same for any number of threads.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from nashlearn.games.threads import Run
 __all__ = ["DenseFeatures", "NodeFeatures", "SparseFeatures"]
 
 _ROWS = 4096
-_COLUMNS = 256
-_PARTS = 4  # sums of a gradient over rows
+_PARTS = 4  # sums of a gradient over rows, each as large as the weights
+_DENSE_PARTS = 16  # the same where features are dense, and their weights few beside the features
 
 
 def _blocks(n: int, size: int) -> list[tuple[int, int]]:
@@ -73,13 +73,12 @@ class DenseFeatures:
         run(block, _blocks(self.X.shape[0], _ROWS))
 
     def gradient(self, q: np.ndarray, out: np.ndarray, run: Run) -> None:
-        """One matrix product for each block of columns."""
+        """One matrix product for each block of rows, added in order."""
+        n = self.X.shape[0]
         G = out.reshape(self.X.shape[1], self.k)
-
-        def block(a: int, b: int) -> None:
-            np.matmul(self.X[:, a:b].T, q, out=G[a:b])
-
-        run(block, _blocks(self.X.shape[1], _COLUMNS))
+        G[:] = 0.0
+        for part in run(lambda a, b: self.X[a:b].T @ q[a:b], _blocks(n, max(_ROWS, -(-n // _DENSE_PARTS)))):
+            G += part
 
     def totals(self, share: np.ndarray) -> np.ndarray:
         """Weighted sum of each feature."""
