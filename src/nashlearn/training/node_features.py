@@ -1,7 +1,7 @@
 """Linear scores of many nodes, and the gradient of their weights, from dense or sparse features.
 
-Work is cut into blocks whose borders do not depend on the number of threads; no two of them write to the same place, and
-their sums are added in order: the result is the same for any number of threads.
+Work is cut into blocks whose borders do not depend on the number of threads; no two of them write to the same place,
+and their sums are added in order: the result is the same for any number of threads.
 """
 
 from __future__ import annotations
