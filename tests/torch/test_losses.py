@@ -13,7 +13,8 @@ torch = pytest.importorskip("torch", reason="needs the extra [torch]")
 import nashlearn.torch as nt  # noqa: E402
 from nashlearn import games  # noqa: E402
 
-CUDA = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"))
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+CUDA = pytest.param("cuda", marks=needs_cuda)
 on_each_device = pytest.mark.parametrize("device", ["cpu", CUDA])
 
 COSTS = np.array([[0.0, 2.0, 1.0, 3.0], [1.0, 0.0, 4.0, 1.0], [5.0, 1.0, 0.0, 2.0], [2.0, 2.0, 2.0, 0.0], [1.0] * 4])
@@ -109,7 +110,7 @@ def test_every_class_count(name, k, spread, device):
     assert_near(scores.grad, q - np.eye(k)[y.cpu()], torch.float64)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@needs_cuda
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("name", ["zero_one", "abstain"])
 @pytest.mark.parametrize("k", [8192, 9001, 40000])
@@ -291,6 +292,76 @@ def test_compiles_without_a_graph_break(name, device):
     assert_near(value, loss(2 * scores, y).item(), torch.float64)
     gradient = torch.autograd.grad(value, scores)[0]
     assert torch.equal(gradient, torch.autograd.grad(loss(2 * scores, y), scores)[0])
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the compiler's own
+@on_each_device
+def test_compiles_for_every_batch_size(device):
+    torch._dynamo.reset()
+    loss = nt.NashLoss()
+    compiled = torch.compile(loss, fullgraph=True, dynamic=True, backend="aot_eager")
+    for n in (16, 5, 33):
+        scores, y = draw(n, 4, device=device, seed=n).requires_grad_(), labels(4, n, device=device)
+        value = compiled(scores, y)
+        assert torch.equal(value, loss(scores, y))
+        assert torch.equal(torch.autograd.grad(value, scores)[0], torch.autograd.grad(loss(scores, y), scores)[0])
+
+
+@needs_cuda
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize(("name", "k"), [("zero_one", 10), ("zero_one", 9001), ("squared", 10)])
+def test_a_cuda_graph_replays_it(name, k, reduction):
+    loss = nt.NashLoss(name, reduction=reduction)
+    scores, y = draw(64, k, device="cuda").requires_grad_(), labels(k, 64, device="cuda")
+
+    def step():
+        value = loss(scores, y)
+        return value.detach(), torch.autograd.grad(value.sum(), scores)[0]
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        value, change = step()
+    with torch.no_grad():
+        scores.copy_(draw(64, k, device="cuda", seed=8))
+    graph.replay()
+    right, slope = step()
+    assert torch.equal(value, right)
+    assert torch.equal(change, slope)
+
+
+@needs_cuda
+@pytest.mark.parametrize(("name", "k"), [("zero_one", 12), ("zero_one", 9004), ("absolute", 12)])
+def test_rows_that_begin_anywhere_in_memory(name, k):
+    loss = nt.NashLoss(name, reduction="none")
+    for start in (0, 1, 2, 0):
+        scores = draw(40 * k + start, device="cuda")[start:].reshape(40, k).requires_grad_()
+        y = labels(k, 40 + start, device="cuda")[start:]
+        value = loss(scores, y)
+        copied = scores.detach().clone().requires_grad_()
+        again = loss(copied, y.clone())
+        assert torch.equal(value, again)
+        change = torch.autograd.grad(value.sum(), scores)[0]
+        assert torch.equal(change, torch.autograd.grad(again.sum(), copied)[0])
+
+
+@needs_cuda
+def test_launches_are_told_to_profilers():
+    knobs = pytest.importorskip("triton.knobs")
+    scores, y = draw(8, 10, device="cuda").requires_grad_(), labels(10, 8, device="cuda")
+    torch.autograd.grad(nt.NashLoss()(scores, y), scores)
+    heard = []
+    note = lambda about: heard.append(about.get()["name"])  # noqa: E731
+    knobs.runtime.launch_enter_hook.add(note)
+    try:
+        torch.autograd.grad(nt.NashLoss()(scores, y), scores)
+    finally:
+        knobs.runtime.launch_enter_hook.remove(note)
+    assert heard == ["_tile_forward", "_total", "_tile_backward"]
 
 
 def test_operators_pass_pytorchs_own_checks():

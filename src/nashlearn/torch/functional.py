@@ -14,6 +14,7 @@ from nashlearn.torch.specification import Specification, specify
 __all__ = ["markov_loss", "nash_loss", "predict", "predict_proba"]
 
 _REDUCTIONS = ("mean", "sum", "none")
+_INTEGERS = {torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.uint16, torch.uint32, torch.uint64}
 
 
 def _rows(scores: Tensor, spec: Specification) -> Tensor:
@@ -32,11 +33,30 @@ def _rows(scores: Tensor, spec: Specification) -> Tensor:
 
 
 def _checked_target(target: Tensor, places: tuple[int, ...]) -> Tensor:
-    if target.is_floating_point() or target.is_complex() or target.dtype == torch.bool:
+    if target.dtype not in _INTEGERS:
         raise ValueError(f"target must hold integer labels; got {target.dtype}")
-    if tuple(target.shape) != places:
-        raise ValueError(f"target must have shape {places}, that of scores without classes; got {tuple(target.shape)}")
+    if target.shape != places:
+        raise ValueError(
+            f"target must have shape {tuple(places)}, that of scores without classes; got {tuple(target.shape)}"
+        )
     return target if target.dim() == 1 else target.reshape(-1)
+
+
+def _shares(
+    labels: Tensor, k: int, places: tuple[int, ...], weight: Tensor | None, sample_weight: Tensor | None
+) -> Tensor | None:
+    """What multiplies each element: the weight of its class, its own, both or neither."""
+    share = None
+    if weight is not None:
+        if weight.shape != (k,):
+            raise ValueError(f"weight must hold one number for each class; got shape {tuple(weight.shape)}")
+        share = weight.detach()[labels.clamp(0, k - 1).to(torch.int64)]
+    if sample_weight is not None:
+        if sample_weight.shape != places:
+            raise ValueError(f"sample_weight must have shape {tuple(places)}; got {tuple(sample_weight.shape)}")
+        each = sample_weight.detach().reshape(-1)
+        share = each if share is None else share * each
+    return share if share is None else share.contiguous()
 
 
 def nash_loss(
@@ -59,26 +79,16 @@ def nash_loss(
         raise ValueError(f"reduction must be one of {', '.join(_REDUCTIONS)}; got {reduction!r}")
     spec = specify(loss, values=values, abstain_cost=abstain_cost)
     rows = _rows(scores, spec)
-    places = tuple(scores.shape[:1] + scores.shape[2:]) if scores.dim() > 1 else ()
+    places = scores.shape[:1] + scores.shape[2:] if scores.dim() > 1 else torch.Size(())
     labels = _checked_target(target, places)
-    share = None
-    if weight is not None:
-        if weight.shape != (rows.shape[1],):
-            raise ValueError(f"weight must hold one number for each class; got shape {tuple(weight.shape)}")
-        share = weight.detach()[labels.clamp(0, rows.shape[1] - 1).to(torch.int64)]
-    if sample_weight is not None:
-        if tuple(sample_weight.shape) != places:
-            raise ValueError(f"sample_weight must have shape {places}; got {tuple(sample_weight.shape)}")
-        each = sample_weight.detach().reshape(-1)
-        share = each if share is None else share * each
+    share = _shares(labels, rows.shape[1], places, weight, sample_weight)
     params = spec.params
-    if params.device != scores.device and (params.numel() or torch.compiler.is_compiling()):
+    if params.numel():
         params = params.to(scores.device)
+    elif torch.compiler.is_compiling():  # a graph is to stay on one device
+        params = scores.new_empty((0,), dtype=params.dtype)
     wide = torch.is_autocast_enabled(scores.device.type)
-    answer = ops.loss(
-        rows, labels, share if share is None else share.contiguous(), params, spec.name, spec.price, ignore_index,
-        reduction, wide,
-    )  # fmt: skip
+    answer = ops.loss(rows, labels, share, params, (spec.name, spec.price, ignore_index, reduction, wide))
     return answer if reduction != "none" or scores.dim() == 2 else answer.reshape(places)
 
 

@@ -42,8 +42,10 @@ class NashLoss(torch.nn.Module):
     Notes
     -----
     Scores are (C,), (N, C) or (N, C, d1, ...); -inf rules a class out; NaN, +inf or -inf throughout give a loss of NaN.
-    On CUDA the named losses and weighted zero-one games are Triton kernels. Cost matrices, and abstaining at a cost
-    above 1/2, are solved on the host: scores are copied there and strategies back, and the device waits meanwhile.
+    On CUDA the named losses and weighted zero-one games are Triton kernels. Cost matrices, abstaining at a cost above
+    1/2, and ``predict_proba`` of these and of the squared loss are solved on the host: scores are copied there and
+    strategies back, and the device waits meanwhile. Where kernels are shorter than their three launches, a CUDA graph
+    of the training step spares the launches.
 
     Examples
     --------
@@ -82,7 +84,7 @@ class NashLoss(torch.nn.Module):
     @property
     def specification(self) -> Specification:
         """What the functions of :mod:`nashlearn.torch.functional` take as ``loss``."""
-        return Specification(self.name, self.params, self.price, self.n_labels)
+        return Specification(self.name, self._buffers["params"], self.price, self.n_labels)  # type: ignore[arg-type]
 
     def forward(self, scores: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
         """The loss of ``scores`` for integer ``target``, each element times ``sample_weight`` if given."""
@@ -90,7 +92,7 @@ class NashLoss(torch.nn.Module):
             scores,
             target,
             self.specification,
-            weight=self.weight,
+            weight=self._buffers["weight"],
             sample_weight=sample_weight,
             ignore_index=self.ignore_index,
             reduction=self.reduction,

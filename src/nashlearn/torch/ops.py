@@ -1,7 +1,8 @@
 """One autograd function behind every multiclass loss, and the operators that compiled code calls.
 
 ``nashlearn::loss`` solves the game of each row and returns, beside the reduced loss, the adversary's strategy in the
-smallest form that its backward needs; ``nashlearn::loss_backward`` turns it into ``(q - y)`` times what arrives.
+smallest form that its backward needs, a support and numbers; ``nashlearn::loss_backward`` turns these into ``(q - y)``
+times what arrives.
 In main memory the strategy is ``q`` itself, from the compiled games. On CUDA the closed forms are Triton kernels.
 Games without one there (cost matrices, abstaining at a cost above 1/2) are solved on the host: one copy of the
 scores each way, and a wait for it. That happens in :func:`_host_forward` alone.
@@ -21,14 +22,15 @@ from nashlearn.torch import host, replies
 
 __all__ = ["current", "kernels", "loss", "on_device", "once", "strategy"]
 
+_AS_IT_IS = nullcontext()
 _LIBRARY = torch.library.Library("nashlearn", "DEF")
 _LIBRARY.define(
     "loss(Tensor scores, Tensor target, Tensor? weight, Tensor params, str loss, float price, int ignore_index,"
-    " str reduction, bool wide) -> (Tensor, Tensor, Tensor, Tensor)"
+    " str reduction, bool wide) -> (Tensor, Tensor, Tensor)"
 )
 _LIBRARY.define(
-    "loss_backward(Tensor grad, Tensor denominator, Tensor scores, Tensor target, Tensor? weight, Tensor params,"
-    " Tensor support, Tensor rows, str loss, float price, int ignore_index) -> Tensor"
+    "loss_backward(Tensor grad, Tensor scores, Tensor target, Tensor? weight, Tensor params, Tensor support,"
+    " Tensor numbers, str loss, float price, int ignore_index, str reduction) -> Tensor"
 )
 _LIBRARY.define("strategy(Tensor scores, Tensor params, str loss, float price) -> Tensor")
 
@@ -47,34 +49,34 @@ def on_device(device_type: str) -> bool:
     return device_type == "cuda" and find_spec("triton") is not None
 
 
-def _family(scores_device: torch.device, loss: str, price: float) -> str:
-    """Which kernels solve ``loss`` on this device: "thresholds", "pairs", or "host"."""
-    if not on_device(scores_device.type) or loss == "cost" or (loss == "abstain" and price > 0.5):
-        return "host"
-    return "thresholds" if loss == "zero_one" else "pairs"
+@cache
+def _plan(device_type: str, loss: str, price: float, k: int, dtype: torch.dtype) -> Any:
+    """The kernels for rows of ``k`` scores on devices of this type; None where the host solves them."""
+    if not on_device(device_type) or loss == "cost" or (loss == "abstain" and price > 0.5):
+        return None
+    return kernels("thresholds" if loss == "zero_one" else "pairs").plan(k, dtype, loss, price)
 
 
 def _wide(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
-def _outputs(scores: Tensor, loss: str, price: float, reduction: str, wide: bool) -> tuple[Tensor, ...]:
-    """Room for the four outputs: loss, denominator, support and numbers for each row."""
+def _outputs(scores: Tensor, plan: Any, reduction: str, wide: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Room for the three outputs: the loss, the adversary's support and its numbers."""
     n, k = scores.shape
     acc = _wide(scores.dtype)
-    out = scores.new_empty((n,) if reduction == "none" else (), dtype=acc if wide else scores.dtype)
-    denominator = scores.new_empty(() if reduction == "mean" else (0,), dtype=acc)
-    family = _family(scores.device, loss, price)
-    if family == "host":
-        return out, denominator, scores.new_empty((n, k), dtype=acc), scores.new_empty((0,), dtype=acc)
-    shape, kind, numbers = kernels(family).strategy_shape(n, k, scores.dtype)
-    return out, denominator, scores.new_empty(shape, dtype=kind), scores.new_empty(numbers, dtype=acc)
+    reduce = reduction != "none"
+    out = scores.new_empty(() if reduce else (n,), dtype=acc if wide else scores.dtype)
+    if plan is None:
+        return out, scores.new_empty((n, k), dtype=acc), scores.new_empty((int(reduction == "mean"),), dtype=acc)
+    support = scores.new_empty((n * plan.words,), dtype=plan.kind)
+    return out, support, scores.new_empty((plan.length(n, reduce),), dtype=acc)
 
 
 def _host_forward(
     scores: Tensor, target: Tensor, weight: Tensor | None, params: Tensor, loss: str, price: float,
     ignore_index: int, reduction: str, wide: bool,
-) -> tuple[Tensor, ...]:  # fmt: skip
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     k = scores.shape[1]
     labels = target.to("cpu", torch.int64)
     counted = labels != ignore_index
@@ -88,60 +90,52 @@ def _host_forward(
     rows = value - scores.detach().gather(1, label[:, None]).squeeze(1).to(value.dtype)
     share = counted.to(value.dtype) if weight is None else weight.to(value.dtype).where(counted, 0.0)
     rows = (rows * share).where(counted, 0.0)
-    out, denominator = rows, value.new_empty((0,))
+    out, numbers = rows, value.new_empty((0,))
     if reduction != "none":
         out = rows.sum()
     if reduction == "mean":
-        denominator = share.sum()
-        out = out / denominator
+        numbers = share.sum(0, keepdim=True)
+        out = out / numbers[0]
     kind = value.dtype if wide else scores.dtype
-    return (out.clone() if out.dtype == kind else out.to(kind)), denominator, q, value.new_empty((0,))
+    return (out.clone() if out.dtype == kind else out.to(kind)), q, numbers
 
 
 def _forward(
     scores: Tensor, target: Tensor, weight: Tensor | None, params: Tensor, loss: str, price: float,
     ignore_index: int, reduction: str, wide: bool,
-) -> tuple[Tensor, ...]:  # fmt: skip
-    family = _family(scores.device, loss, price)
-    n = scores.shape[0]
-    if family == "host" or n == 0:
-        answer = _host_forward(scores, target, weight, params, loss, price, ignore_index, reduction, wide)
-        if family == "host":
-            return answer
-        room = _outputs(scores, loss, price, reduction, wide)
-        return answer[0], answer[1], room[2], room[3]
-    out, denominator, support, rows = _outputs(scores, loss, price, reduction, wide)
-    scores, target = scores.contiguous(), target.contiguous()
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    n, k = scores.shape
+    plan = _plan(scores.device.type, loss, price, k, scores.dtype)
+    if plan is None:
+        return _host_forward(scores, target, weight, params, loss, price, ignore_index, reduction, wide)
+    out, support, numbers = outputs = _outputs(scores, plan, reduction, wide)
+    if n == 0:  # a mean over nothing is NaN
+        out.fill_(torch.nan if reduction == "mean" else 0.0)
+        return outputs
+    given = params if params.numel() else None
+    tensors = (scores.contiguous(), target.contiguous(), weight, given, out, support, numbers)
     reduce = reduction != "none"
     with current(scores.device):
-        own = kernels(family)
-        parts = out
+        plan.forward(n, tensors, (ignore_index,), reduce)
         if reduce:
-            parts = rows.new_empty((2, own.programs(n, scores.shape[1], scores.element_size())))
-        given = params if params.numel() else None
-        buffers = (scores, target, weight, given, parts, support, rows, ignore_index)
-        if family == "thresholds":
-            own.forward(*buffers, reduce=reduce)
-        else:
-            own.forward(*buffers, loss=loss, price=price, reduce=reduce)
-        if reduce:
-            kernels("rows").total(parts, out, denominator if reduction == "mean" else None)
-    return out, denominator, support, rows
+            kernels("rows").total(numbers, out, n, plan, reduction == "mean")
+    return outputs
 
 
 def current(device: torch.device) -> Any:
     """Triton launches on the current device: make that the tensors' own, if it is not."""
-    return nullcontext() if device.index == torch.cuda.current_device() else torch.cuda.device(device)
+    return _AS_IT_IS if device.index == torch.cuda.current_device() else torch.cuda.device(device)
 
 
 def _backward(
-    grad: Tensor, denominator: Tensor, scores: Tensor, target: Tensor, weight: Tensor | None, params: Tensor,
-    support: Tensor, rows: Tensor, loss: str, price: float, ignore_index: int,
+    grad: Tensor, scores: Tensor, target: Tensor, weight: Tensor | None, params: Tensor,
+    support: Tensor, numbers: Tensor, loss: str, price: float, ignore_index: int, reduction: str,
 ) -> Tensor:  # fmt: skip
-    family, n = _family(scores.device, loss, price), scores.shape[0]
-    mean = denominator if denominator.dim() == 0 else None
-    if family == "host":
-        scale = grad.to(support.dtype) if mean is None else grad.to(support.dtype) / mean
+    n, k = scores.shape
+    plan = _plan(scores.device.type, loss, price, k, scores.dtype)
+    mean = reduction == "mean"
+    if plan is None:
+        scale = grad.to(support.dtype) / numbers[0] if mean else grad.to(support.dtype)
         counted = target != ignore_index
         scale = scale.expand(n) if weight is None else scale * weight.to(support.dtype)
         change = support.clone()
@@ -149,21 +143,16 @@ def _backward(
         change.scatter_add_(1, label, change.new_full((1, 1), -1.0).expand(n, 1))
         return change.mul_(scale.where(counted, 0.0)[:, None]).to(scores.dtype)
     out = torch.empty_like(scores, memory_format=torch.contiguous_format)
-    if not n:
-        return out
-    scores = scores.contiguous()
-    given = params if params.numel() else None
-    target = target.contiguous()
-    with current(out.device):
-        if family == "thresholds":
-            kernels(family).backward(grad, mean, scores, target, weight, given, support, rows, out, ignore_index)
-        else:
-            kernels(family).backward(grad, mean, target, weight, support, rows, out, ignore_index)
+    if n:
+        given = params if params.numel() else None
+        tensors = (grad, scores.contiguous(), target.contiguous(), weight, given, support, numbers, out)
+        with current(out.device):
+            plan.backward(n, tensors, (ignore_index, grad.stride(0) if grad.dim() else 0), mean)
     return out
 
 
 def _strategy(scores: Tensor, params: Tensor, loss: str, price: float) -> Tensor:
-    if loss in replies.CLOSED and _family(scores.device, loss, price) != "host" and len(scores):
+    if loss in replies.CLOSED and _plan(scores.device.type, loss, price, scores.shape[1], scores.dtype) and len(scores):
         x = scores.to(_wide(scores.dtype))
         above = _forward(x, x.argmax(1), None, params.to(x.device), loss, price, -100, "none", True)[0]
         return replies.CLOSED[loss](x, params, price, above).to(scores.dtype)
@@ -178,7 +167,15 @@ def _fake_strategy(scores: Tensor, params: Tensor, loss: str, price: float) -> T
     return scores.new_empty((n, options))
 
 
-def _fake_backward(grad: Tensor, denominator: Tensor, scores: Tensor, *others: Any) -> Tensor:
+def _fake_forward(
+    scores: Tensor, target: Tensor, weight: Tensor | None, params: Tensor, loss: str, price: float,
+    ignore_index: int, reduction: str, wide: bool,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    plan = _plan(scores.device.type, loss, price, int(scores.shape[1]), scores.dtype)
+    return _outputs(scores, plan, reduction, wide)
+
+
+def _fake_backward(grad: Tensor, scores: Tensor, *others: Any) -> Tensor:
     return torch.empty_like(scores, memory_format=torch.contiguous_format)
 
 
@@ -205,38 +202,30 @@ class _Loss(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, scores: Tensor, target: Tensor, weight: Tensor | None, params: Tensor, loss: str, price: float,
-        ignore_index: int, reduction: str, wide: bool,
+        ctx: Any, scores: Tensor, target: Tensor, weight: Tensor | None, params: Tensor, settings: tuple
     ) -> Tensor:  # fmt: skip
         solve = torch.ops.nashlearn.loss if torch.compiler.is_compiling() else _forward
-        arguments = (scores, target, weight, params, loss, price, ignore_index, reduction, wide)
-        out, denominator, support, rows = solve(*arguments)
-        ctx.save_for_backward(denominator, scores, target, weight, params, support, rows)
-        ctx.spec = (loss, price, ignore_index)
+        out, support, numbers = solve(scores, target, weight, params, *settings)
+        ctx.save_for_backward(scores, target, weight, params, support, numbers)
+        ctx.settings = settings[:4]
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        arguments = (grad, *ctx.saved_tensors, *ctx.spec)
+        saved = ctx.saved_tensors
         if torch.compiler.is_compiling():
-            change = torch.ops.nashlearn.loss_backward(*arguments)
+            change = torch.ops.nashlearn.loss_backward(grad, *saved, *ctx.settings)
         else:
-            change = _backward(*arguments)
+            change = _backward(grad, *saved, *ctx.settings)
             if torch.is_grad_enabled():
-                change = once(change, ctx.saved_tensors[1])
-        return change, None, None, None, None, None, None, None, None
+                change = once(change, saved[0])
+        return change, None, None, None, None
 
 
 _LIBRARY.impl("loss", _forward, "CompositeExplicitAutograd")
 _LIBRARY.impl("loss_backward", _backward, "CompositeExplicitAutograd")
 _LIBRARY.impl("strategy", _strategy, "CompositeExplicitAutograd")
-torch.library.register_fake(
-    "nashlearn::loss",
-    lambda scores, target, weight, params, loss, price, ignore_index, reduction, wide: _outputs(
-        scores, loss, price, reduction, wide
-    ),
-    lib=_LIBRARY,
-)
+torch.library.register_fake("nashlearn::loss", _fake_forward, lib=_LIBRARY)
 torch.library.register_fake("nashlearn::loss_backward", _fake_backward, lib=_LIBRARY)
 torch.library.register_fake("nashlearn::strategy", _fake_strategy, lib=_LIBRARY)
 loss = _Loss.apply

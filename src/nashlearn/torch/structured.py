@@ -167,6 +167,7 @@ class MatchingLoss(_MatrixLoss):
     """The adversarial surrogate of the Hamming loss between complete matchings, for scores (b, n, n).
 
     ``target[i, j]`` is the column matched with row ``j``; padding takes the last rows and columns of an instance.
+    Solved on the host, on as many threads as PyTorch uses: a device waits for two copies and for that.
 
     Parameters
     ----------
@@ -187,6 +188,7 @@ class ArborescenceLoss(_MatrixLoss):
     """The adversarial surrogate of wrong heads in dependency trees, for scores (b, n, n + 1).
 
     ``scores[:, d, h]`` is for token ``d`` with head ``h``, 0 the root and ``h`` token ``h - 1``; ``target`` are heads.
+    Solved on the host, on as many threads as PyTorch uses: a device waits for two copies and for that.
 
     Parameters
     ----------

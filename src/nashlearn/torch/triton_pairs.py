@@ -20,7 +20,7 @@ import triton.language as tl
 from nashlearn.torch import triton_rows
 from nashlearn.torch.triton_rows import (
     Launcher,
-    accumulator,
+    Plan,
     kernel,
     larger,
     largest,
@@ -30,7 +30,7 @@ from nashlearn.torch.triton_rows import (
     tile,
 )
 
-__all__ = ["SOLVERS", "backward", "forward", "programs", "strategy_shape"]
+__all__ = ["SOLVERS", "plan"]
 
 _LANES = 2048
 _LIMIT = {} if torch.version.hip else {"maxnreg": 128}  # more registers would leave too few warps to hide latency
@@ -134,12 +134,12 @@ def _tile_squared(x, j, scores, offset, top, values, PRICE: tl.constexpr, K: tl.
         return value, u, v, share
 
 
-@Launcher
 @kernel()
 def _tile_forward(
-    scores, target, weight, values, out, pair, rows, n, ignore_index, SOLVE: tl.constexpr, PRICE: tl.constexpr,
-    K: tl.constexpr, S: tl.constexpr, R: tl.constexpr, C: tl.constexpr, REDUCE: tl.constexpr, ACC: tl.constexpr,
+    scores, target, weight, values, out, pair, numbers, n, ignore_index, REDUCE: tl.constexpr,
+    SOLVE: tl.constexpr, PRICE: tl.constexpr, K: tl.constexpr, S: tl.constexpr, R: tl.constexpr, C: tl.constexpr,
 ):  # fmt: skip
+    ACC: tl.constexpr = numbers.dtype.element_ty
     pid = tl.program_id(0)
     r = tl.arange(0, R)
     row = pid * R + r
@@ -154,9 +154,9 @@ def _tile_forward(
     above, first, second, share = SOLVE(x, j, scores, offset, top, values, PRICE, K, ACC)
     tl.store(pair + row, first, mask=live)
     tl.store(pair + n + row, second, mask=live)
-    tl.store(rows + row, tl.where(top == top, share, float("nan")), mask=live)
+    tl.store(numbers + row, tl.where(top == top, share, float("nan")), mask=live)
     loss, part = outcome(scores, target, weight, offset, row, live, top, above, ignore_index, K, ACC)
-    store_outcome(loss, part, out, row, live, REDUCE)
+    store_outcome(loss, part, out, numbers + n, row, live, REDUCE)
 
 
 @triton.jit
@@ -256,41 +256,41 @@ def _row_squared(scores, values, PRICE: tl.constexpr, K: tl.constexpr, LANES: tl
     return value, u, v, share, largest(seen, 0)
 
 
-@Launcher
 @kernel()
 def _row_forward(
-    scores, target, weight, values, out, pair, rows, n, ignore_index, SOLVE: tl.constexpr, PRICE: tl.constexpr,
-    K: tl.constexpr, LANES: tl.constexpr, REDUCE: tl.constexpr, ACC: tl.constexpr,
+    scores, target, weight, values, out, pair, numbers, n, ignore_index, REDUCE: tl.constexpr,
+    SOLVE: tl.constexpr, PRICE: tl.constexpr, K: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
+    ACC: tl.constexpr = numbers.dtype.element_ty
     pid = tl.program_id(0)
     scores += pid.to(tl.int64) * K
     value, first, second, share, top = SOLVE(scores, values, PRICE, K, LANES, ACC)
     value = tl.where(tl.abs(top) < float("inf"), value, float("nan"))
     tl.store(pair + pid, first)
     tl.store(pair + n + pid, second)
-    tl.store(rows + pid, tl.where(value == value, share, float("nan")))
+    tl.store(numbers + pid, tl.where(value == value, share, float("nan")))
     one = tl.arange(0, 1)
     loss, part = outcome(
         scores, target, weight, one, pid + one, one == 0, value, tl.zeros((1,), ACC), ignore_index, K, ACC
     )
-    store_outcome(loss, part, out, pid + one, one == 0, REDUCE)
+    store_outcome(loss, part, out, numbers + n, pid + one, one == 0, REDUCE)
 
 
-@Launcher
 @kernel()
 def _tile_backward(
-    grad, denominator, target, weight, pair, rows, out, grad_stride, n, ignore_index,
-    K: tl.constexpr, S: tl.constexpr, R: tl.constexpr, C: tl.constexpr, ACC: tl.constexpr,
+    grad, scores, target, weight, values, pair, numbers, out, n, ignore_index, grad_stride, MEAN: tl.constexpr,
+    K: tl.constexpr, S: tl.constexpr, R: tl.constexpr, C: tl.constexpr,
 ):  # fmt: skip
+    ACC: tl.constexpr = numbers.dtype.element_ty
     pid = tl.program_id(0)
     r = tl.arange(0, R)
     row = pid * R + r
     live = row < n
     j = tl.arange(0, S)[:, None, None] * C + tl.arange(0, C)[None, None, :]
-    scale, y = row_scale(grad, grad_stride, denominator, target, weight, row, live, ignore_index, ACC)
+    scale, y = row_scale(grad, grad_stride, numbers + n, target, weight, row, live, ignore_index, MEAN, ACC)
     first = tl.load(pair + row, mask=live, other=0)
     second = tl.load(pair + n + row, mask=live, other=0)
-    share = tl.load(rows + row, mask=live, other=0.0)
+    share = tl.load(numbers + row, mask=live, other=0.0)
     q = (j == first[None, :, None]).to(ACC) * (1.0 - share)[None, :, None]
     q += (j == second[None, :, None]).to(ACC) * share[None, :, None]
     change = (q - (j == y[None, :, None]).to(ACC)) * scale[None, :, None]
@@ -298,18 +298,19 @@ def _tile_backward(
     tl.store(out + r[None, :, None] * K + j, change.to(out.dtype.element_ty), mask=(j < K) & live[None, :, None])
 
 
-@Launcher
 @kernel()
 def _row_backward(
-    grad, denominator, target, weight, pair, rows, out, grad_stride, n, ignore_index,
-    K: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr,
+    grad, scores, target, weight, values, pair, numbers, out, n, ignore_index, grad_stride, MEAN: tl.constexpr,
+    K: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
+    ACC: tl.constexpr = numbers.dtype.element_ty
     chunks: tl.constexpr = (K + CHUNK - 1) // CHUNK
     pid = tl.program_id(0)
     row = pid // chunks
     one = tl.arange(0, 1)
-    scale, y = row_scale(grad, grad_stride, denominator, target, weight, row + one, one == 0, ignore_index, ACC)
-    share = tl.load(rows + row)
+    whole = numbers + n
+    scale, y = row_scale(grad, grad_stride, whole, target, weight, row + one, one == 0, ignore_index, MEAN, ACC)
+    share = tl.load(numbers + row)
     j = pid % chunks * CHUNK + tl.arange(0, CHUNK)
     q = (j == tl.load(pair + row)).to(ACC) * (1.0 - share) + (j == tl.load(pair + n + row)).to(ACC) * share
     change = (q - (j == y).to(ACC)) * scale
@@ -323,39 +324,14 @@ SOLVERS = {
 }
 
 
-def strategy_shape(n: int, k: int, dtype: torch.dtype) -> tuple[tuple[int, ...], torch.dtype, tuple[int, ...]]:
-    """Shape and type of the pair of labels, and shape of the second's share."""
-    return (2, n), torch.int32, (n,)
-
-
-def programs(n: int, k: int, itemsize: int) -> int:
-    """How many parts the sums of :func:`forward` have."""
-    return n if k > triton_rows.WIDEST else -(-n // tile(k, itemsize).R)
-
-
-def forward(scores, target, weight, values, out, pair, rows, ignore_index, *, loss, price, reduce):
-    """Launch over ``scores`` (n, k): the loss of each row, or sums for :func:`triton_rows.total`; and the strategy."""
-    n, k = scores.shape
-    acc = accumulator(scores.dtype)
+def plan(k: int, dtype: torch.dtype, loss: str, price: float) -> Plan:
+    """Left are the pair of labels and the second's share."""
     in_tile, in_row = SOLVERS[loss]
-    tensors, integers = (scores, target, weight, values, out, pair, rows), (n, ignore_index)
     if k > triton_rows.WIDEST:
-        _row_forward(n, tensors, integers, (in_row, price, k, _LANES, reduce, acc), num_warps=4)
-        return
-    shape = tile(k, scores.element_size())
-    constants = (in_tile, price, k, shape.S, shape.R, shape.C, reduce, acc)
-    _tile_forward(-(-n // shape.R), tensors, integers, constants, num_warps=shape.num_warps, **_LIMIT)
-
-
-def backward(grad, denominator, target, weight, pair, rows, out, ignore_index):
-    """Write ``(q - y)`` times each row's share of ``grad`` into ``out`` (n, k)."""
-    n, k = out.shape
-    acc = accumulator(out.dtype)
-    stride = grad.stride(0) if grad.dim() else 0
-    tensors, integers = (grad, denominator, target, weight, pair, rows, out), (stride, n, ignore_index)
-    if k > triton_rows.WIDEST:
-        _row_backward(n * -(-k // _CHUNK), tensors, integers, (k, _CHUNK, acc), num_warps=4)
-        return
-    shape = tile(k, out.element_size(), 2)
-    constants = (k, shape.S, shape.R, shape.C, acc)
-    _tile_backward(-(-n // shape.R), tensors, integers, constants, num_warps=shape.num_warps)
+        forward = Launcher(_row_forward, (in_row, price, k, _LANES), num_warps=4)
+        backward = Launcher(_row_backward, (k, _CHUNK), parts=-(-k // _CHUNK), num_warps=4)
+    else:
+        S, R, C, num_warps = tile(k, dtype.itemsize)
+        forward = Launcher(_tile_forward, (in_tile, price, k, S, R, C), rows=R, num_warps=num_warps, **_LIMIT)
+        backward = Launcher(_tile_backward, (k, S, 2 * R, C), rows=2 * R, num_warps=num_warps)
+    return Plan(2, torch.int32, 1, forward, backward)

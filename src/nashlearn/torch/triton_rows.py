@@ -18,6 +18,7 @@ import triton.language as tl
 __all__ = [
     "WIDEST",
     "Launcher",
+    "Plan",
     "Tile",
     "accumulator",
     "kernel",
@@ -45,39 +46,73 @@ class Tile(NamedTuple):
 
 
 # Integers that kernels take are not worth machine code of their own for each value.
-kernel = partial(triton.jit, do_not_specialize=["n", "ignore_index", "grad_stride"])
+kernel = partial(triton.jit, do_not_specialize=["n", "start", "ignore_index", "grad_stride"])
 
 
 class Launcher:
-    """A kernel, found again by what its machine code depends on: a third of the time that Triton's own look-up takes.
+    """A kernel with its ``constants`` and ``options``, launched with ``parts`` programs for every so many ``rows``.
 
-    That is the types of tensors, all aligned to 16 bytes as PyTorch allocates them, the width of integers, and
-    constants. ``options`` must follow from those.
+    Machine code depends on ``choice`` and on the types of tensors besides, if these are aligned to 16 bytes, as PyTorch
+    allocates them, and integers have 32 bits. It is found again by these and given addresses, in half the time that
+    Triton takes to look it up and to check tensors. What is not as usual goes Triton's own way.
     """
 
-    def __init__(self, kernel: Any):
-        self.kernel = kernel
+    def __init__(self, kernel: Any, constants: tuple, rows: int = 1, parts: int = 1, **options: Any):
+        self.kernel, self.constants, self.rows, self.parts, self.options = kernel, constants, rows, parts, options
         self._compiled: dict[Any, Any] = {}
 
-    def __call__(self, programs: int, tensors: tuple, integers: tuple, constants: tuple, **options: Any) -> None:
-        """Launch ``kernel(*tensors, *integers, *constants)`` on the current stream."""
-        places, key = 0, [tensors[0].get_device(), constants]
-        for tensor in tensors:
-            if tensor is not None:
-                places |= tensor.data_ptr()
-                key.append(tensor.dtype)
-            else:
-                key.append(None)
+    def __call__(self, n: int, tensors: tuple, integers: tuple, choice: bool) -> None:
+        """Launch ``kernel(*tensors, n, *integers, choice, *constants)`` on the current stream."""
+        device = tensors[0].get_device()
+        key = (device, choice, *[None if tensor is None else tensor.dtype for tensor in tensors])
+        addresses = [0 if tensor is None else tensor.data_ptr() for tensor in tensors]
+        places, sizes = 0, n
+        for address in addresses:
+            places |= address
         for integer in integers:
-            places |= abs(integer) >> 31 != 0
-        if places & 15 or torch.version.hip:  # there sizes of tensors count too
-            self.kernel[(programs,)](*tensors, *integers, *constants, **options)
+            sizes |= abs(integer)
+        usual = not (places & 15 or sizes >> 31 or torch.version.hip)
+        found = self._compiled.get(key) if usual else None
+        programs = -(-n // self.rows) * self.parts
+        if found is None or _watched():
+            found = self.kernel[(programs,)](*tensors, n, *integers, choice, *self.constants, **self.options)
+            if usual:
+                self._compiled[key] = found
             return
-        found = self._compiled.get(tuple(key))
-        if found is None:
-            self._compiled[tuple(key)] = self.kernel[(programs,)](*tensors, *integers, *constants, **options)
-        else:
-            found[(programs, 1, 1)](*tensors, *integers, *constants)
+        stream = triton.runtime.driver.active.get_current_stream(device)
+        found.run(
+            programs, 1, 1, stream, found.function, found.packed_metadata, None, None, None,
+            *addresses, n, *integers, choice, *self.constants,
+        )  # fmt: skip
+
+
+_RUNTIME = getattr(getattr(triton, "knobs", None), "runtime", None)
+
+
+def _watched() -> bool:
+    """Whether a profiler is to hear of launches, which Triton's own way sees to; True if Triton is too old to say."""
+    return bool(getattr(getattr(_RUNTIME, "launch_enter_hook", None), "calls", True))
+
+
+class Plan(NamedTuple):
+    """How rows of some number of classes and type are solved, and what that leaves for the backward pass.
+
+    ``forward`` takes the tensors scores, target, weight, params, out, support and numbers, the integer ignore_index,
+    and whether to reduce; ``backward`` grad, scores, target, weight, params, support, numbers and out, ignore_index and
+    grad's stride, and whether the mean was taken. The support has ``words`` of this ``kind`` for each row. Of
+    ``numbers`` there are so many for each row, one kind after another; if losses are reduced, then follow the
+    denominator, and losses and weights summed over the rows of each program.
+    """
+
+    words: int
+    kind: torch.dtype
+    numbers: int
+    forward: Launcher
+    backward: Launcher
+
+    def length(self, n: int, reduce: bool) -> int:
+        """How many numbers there are for ``n`` rows."""
+        return self.numbers * n + (1 + 2 * -(-n // self.forward.rows) if reduce else 0)
 
 
 def _power_of_two(n: int) -> int:
@@ -85,18 +120,17 @@ def _power_of_two(n: int) -> int:
     return 1 << (n - 1).bit_length()
 
 
-@cache
-def tile(k: int, itemsize: int, rows: int = 1) -> Tile:
+def tile(k: int, itemsize: int) -> Tile:
     """The tile for rows of ``k`` scores: 16-byte loads where the rows' alignment allows.
 
-    One warp, which spares the barriers of reductions, unless a row needs more; ``rows`` multiplies those that it takes.
+    One warp, which spares the barriers of reductions, unless a row needs more.
     """
     vector = min(k & -k, 16 // itemsize)
     lanes = min(_power_of_two(-(-k // _PER_LANE)), _power_of_two(-(-k // vector)))
     width = lanes * vector
     steps = _power_of_two(-(-k // width))
     warps = max(1, lanes // 32)
-    return Tile(steps, rows * (32 * warps // lanes), width, warps)
+    return Tile(steps, 32 * warps // lanes, width, warps)
 
 
 def accumulator(dtype: torch.dtype) -> tl.dtype:
@@ -145,46 +179,53 @@ def outcome(scores, target, weight, offset, row, live, top, above, ignore_index,
 
 
 @triton.jit
-def store_outcome(loss, share, out, row, live, REDUCE: tl.constexpr):
-    """Write the loss of each row, or its program's sums of losses and weights, as two rows of ``out``."""
+def store_outcome(loss, share, out, whole, row, live, REDUCE: tl.constexpr):
+    """Write the loss of each row into ``out``, or its program's sums of losses and weights into ``whole``."""
     if REDUCE:
-        tl.store(out + tl.program_id(0), tl.sum(loss, 0))
-        tl.store(out + tl.num_programs(0) + tl.program_id(0), tl.sum(share, 0))
+        tl.store(whole + 1 + tl.program_id(0), tl.sum(loss, 0))
+        tl.store(whole + 1 + tl.num_programs(0) + tl.program_id(0), tl.sum(share, 0))
     else:
         tl.store(out + row, loss, mask=live)
 
 
 @triton.jit
-def row_scale(grad, grad_stride, denominator, target, weight, row, live, ignore_index, ACC: tl.constexpr):
+def row_scale(
+    grad, grad_stride, whole, target, weight, row, live, ignore_index, MEAN: tl.constexpr, ACC: tl.constexpr
+):  # fmt: skip
     """What multiplies ``q - y`` in each row, and the row's label."""
     y = tl.load(target + row, mask=live, other=ignore_index)
     scale = tl.load(grad + row.to(tl.int64) * grad_stride, mask=live, other=0.0).to(ACC)
-    if denominator is not None:
-        scale = scale / tl.load(denominator).to(ACC)
+    if MEAN:
+        scale = scale / tl.load(whole)
     if weight is not None:
         scale = scale * tl.load(weight + row, mask=live, other=0.0).to(ACC)
     return tl.where(y == ignore_index, 0.0, scale), y.to(tl.int32)
 
 
-@Launcher
 @kernel()
-def _total(parts, out, denominator, n, MEAN: tl.constexpr, BLOCK: tl.constexpr):
+def _total(numbers, out, n, start, MEAN: tl.constexpr, BLOCK: tl.constexpr):
+    numbers += start
     lane = tl.arange(0, BLOCK)
-    loss = tl.zeros((BLOCK,), parts.dtype.element_ty)
-    share = tl.zeros((BLOCK,), parts.dtype.element_ty)
-    for start in range(0, n, BLOCK):
-        loss += tl.load(parts + start + lane, mask=start + lane < n, other=0.0)
-        share += tl.load(parts + n + start + lane, mask=start + lane < n, other=0.0)
+    loss = tl.zeros((BLOCK,), numbers.dtype.element_ty)
+    share = tl.zeros((BLOCK,), numbers.dtype.element_ty)
+    for first in range(1, n + 1, BLOCK):
+        inside = first + lane <= n
+        loss += tl.load(numbers + first + lane, mask=inside, other=0.0)
+        share += tl.load(numbers + n + first + lane, mask=inside, other=0.0)
     result, whole = tl.sum(loss, 0), tl.sum(share, 0)
     if MEAN:
         result = result / whole
-        tl.store(denominator, whole)
+        tl.store(numbers, whole)
     tl.store(out, result.to(out.dtype.element_ty))
 
 
-def total(parts: torch.Tensor, out: torch.Tensor, denominator: torch.Tensor | None) -> None:
-    """Sum the programs' ``parts`` (2, programs), always in the same order; a denominator asks for the mean."""
-    n = parts.shape[1]
-    block = min(16384, max(128, _power_of_two(n)))
-    constants = (denominator is not None, block)
-    _total(1, (parts, out, denominator), (n,), constants, num_warps=min(32, block // 128))
+@cache
+def _adder(block: int) -> Launcher:
+    return Launcher(_total, (block,), rows=2**31, num_warps=min(32, block // 128))  # one program
+
+
+def total(numbers: torch.Tensor, out: torch.Tensor, n: int, plan: Plan, mean: bool) -> None:
+    """Sum the programs' parts of ``n`` rows, always in the same order."""
+    parts = -(-n // plan.forward.rows)
+    add = _adder(min(16384, max(128, _power_of_two(parts))))
+    add(parts, (numbers, out), (plan.numbers * n,), mean)

@@ -21,7 +21,7 @@ import triton.language as tl
 from nashlearn.torch import triton_rows
 from nashlearn.torch.triton_rows import (
     Launcher,
-    accumulator,
+    Plan,
     kernel,
     larger,
     largest,
@@ -32,19 +32,18 @@ from nashlearn.torch.triton_rows import (
     tile,
 )
 
-__all__ = ["backward", "forward", "programs", "strategy_shape"]
+__all__ = ["plan"]
 
 _LANES = 2048
 _CHUNK = 2048
 
 
-@Launcher
 @kernel()
 def _tile_forward(
-    scores, target, weight, costs, out, bits, level, n, ignore_index,
+    scores, target, weight, costs, out, bits, numbers, n, ignore_index, REDUCE: tl.constexpr,
     K: tl.constexpr, S: tl.constexpr, R: tl.constexpr, C: tl.constexpr,
-    REDUCE: tl.constexpr, ACC: tl.constexpr,
 ):  # fmt: skip
+    ACC: tl.constexpr = numbers.dtype.element_ty
     pid = tl.program_id(0)
     r = tl.arange(0, R)
     row = pid * R + r
@@ -104,18 +103,18 @@ def _tile_forward(
     word = r[:, None] * C + tl.arange(0, C)[None, :]
     bits += pid.to(tl.int64) * (R * C)
     tl.store(bits + word, tl.sum(bit, 1).to(bits.dtype.element_ty), mask=live[:, None])
-    tl.store(level + row, tl.where(count > 0, 1.0 / mass, float("nan")), mask=live)
+    tl.store(numbers + row, tl.where(count > 0, 1.0 / mass, float("nan")), mask=live)
     above_top = t + 1.0 if costs is None else t
     loss, share = outcome(scores, target, weight, r * K, row, live, top, above_top, ignore_index, K, ACC)
-    store_outcome(loss, share, out, row, live, REDUCE)
+    store_outcome(loss, share, out, numbers + n, row, live, REDUCE)
 
 
-@Launcher
 @kernel()
 def _tile_backward(
-    grad, denominator, target, weight, costs, bits, level, out, grad_stride, n, ignore_index,
-    K: tl.constexpr, S: tl.constexpr, R: tl.constexpr, C: tl.constexpr, ACC: tl.constexpr,
+    grad, scores, target, weight, costs, bits, numbers, out, n, ignore_index, grad_stride, MEAN: tl.constexpr,
+    K: tl.constexpr, S: tl.constexpr, R: tl.constexpr, C: tl.constexpr,
 ):  # fmt: skip
+    ACC: tl.constexpr = numbers.dtype.element_ty
     pid = tl.program_id(0)
     r = tl.arange(0, R)
     row = pid * R + r
@@ -123,8 +122,8 @@ def _tile_backward(
     step = tl.arange(0, S)[:, None, None]
     c = tl.arange(0, C)
     j = step * C + c[None, None, :]
-    scale, y = row_scale(grad, grad_stride, denominator, target, weight, row, live, ignore_index, ACC)
-    main = tl.load(level + row, mask=live, other=0.0)
+    scale, y = row_scale(grad, grad_stride, numbers + n, target, weight, row, live, ignore_index, MEAN, ACC)
+    main = tl.load(numbers + row, mask=live, other=0.0)
     bits += pid.to(tl.int64) * (R * C)
     word = tl.load(bits + r[:, None] * C + c[None, :], mask=live[:, None], other=0).to(tl.int32)
     q = ((word[None, :, :] >> step) & 1).to(ACC) * main[None, :, None]
@@ -194,12 +193,12 @@ def _pass(scores, top, t, costs, K: tl.constexpr, LANES: tl.constexpr, ACC: tl.c
     return tl.sum(excess, 0), tl.sum(slope, 0), tl.sum(count, 0)
 
 
-@Launcher
 @kernel()
 def _row_forward(
-    scores, target, weight, costs, out, rows, n, ignore_index,
-    K: tl.constexpr, LANES: tl.constexpr, REDUCE: tl.constexpr, PACKED: tl.constexpr, ACC: tl.constexpr,
+    scores, target, weight, costs, out, support, numbers, n, ignore_index, REDUCE: tl.constexpr,
+    K: tl.constexpr, LANES: tl.constexpr, PACKED: tl.constexpr,
 ):  # fmt: skip
+    ACC: tl.constexpr = numbers.dtype.element_ty
     pid = tl.program_id(0)
     scores += pid.to(tl.int64) * K
     lane = tl.arange(0, LANES)
@@ -259,27 +258,28 @@ def _row_forward(
         support = tl.where(moved, count, support)
         missed = moved
         first = False
-    tl.store(rows + pid, top)
-    tl.store(rows + n + pid, t)
-    tl.store(rows + 2 * n + pid, tl.where(t == t, 1.0 / mass, float("nan")))
+    tl.store(numbers + pid, top)
+    tl.store(numbers + n + pid, t)
+    tl.store(numbers + 2 * n + pid, tl.where(t == t, 1.0 / mass, float("nan")))
     above_top = t + 1.0 if costs is None else t
     one = tl.arange(0, 1)
     loss, share = outcome(scores, target, weight, one, pid + one, one == 0, top, above_top, ignore_index, K, ACC)
-    store_outcome(loss, share, out, pid + one, one == 0, REDUCE)
+    store_outcome(loss, share, out, numbers + 3 * n, pid + one, one == 0, REDUCE)
 
 
-@Launcher
 @kernel()
 def _row_backward(
-    grad, denominator, scores, target, weight, costs, rows, out, grad_stride, n, ignore_index,
-    K: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr,
+    grad, scores, target, weight, costs, support, numbers, out, n, ignore_index, grad_stride, MEAN: tl.constexpr,
+    K: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
+    ACC: tl.constexpr = numbers.dtype.element_ty
     chunks: tl.constexpr = (K + CHUNK - 1) // CHUNK
     pid = tl.program_id(0)
     row = n - 1 - pid // chunks  # the last rows read are the ones still in cache
     one = tl.arange(0, 1)
-    scale, y = row_scale(grad, grad_stride, denominator, target, weight, row + one, one == 0, ignore_index, ACC)
-    top, t, main = tl.load(rows + row), tl.load(rows + n + row), tl.load(rows + 2 * n + row)
+    whole = numbers + 3 * n
+    scale, y = row_scale(grad, grad_stride, whole, target, weight, row + one, one == 0, ignore_index, MEAN, ACC)
+    top, t, main = tl.load(numbers + row), tl.load(numbers + n + row), tl.load(numbers + 2 * n + row)
     j = pid % chunks * CHUNK + tl.arange(0, CHUNK)
     scores += row.to(tl.int64) * K
     out += row.to(tl.int64) * K
@@ -299,45 +299,14 @@ def _packed() -> bool:
     return torch.version.cuda is not None and torch.cuda.is_available() and torch.cuda.get_device_capability() >= (8, 0)
 
 
-def strategy_shape(n: int, k: int, dtype: torch.dtype) -> tuple[tuple[int, ...], torch.dtype, tuple[int, ...]]:
-    """Shape and type of the adversary's support, and shape of the numbers for each row."""
+def plan(k: int, dtype: torch.dtype, loss: str, price: float) -> Plan:
+    """Left are bits of the support and the mass on each label; of long rows top, threshold and that mass."""
     if k > triton_rows.WIDEST:
-        return (0,), torch.uint8, (3, n)
-    shape = tile(k, dtype.itemsize)
-    kind = torch.uint8 if shape.S <= 8 else torch.int16 if shape.S <= 16 else torch.int32
-    return (n, shape.C), kind, (n,)
-
-
-def programs(n: int, k: int, itemsize: int) -> int:
-    """How many parts the sums of :func:`forward` have."""
-    return n if k > triton_rows.WIDEST else -(-n // tile(k, itemsize).R)
-
-
-def forward(scores, target, weight, costs, out, support, rows, ignore_index, *, reduce):
-    """Launch over ``scores`` (n, k): the loss of each row, or sums for :func:`triton_rows.total`; and the strategy."""
-    n, k = scores.shape
-    acc = accumulator(scores.dtype)
-    if k > triton_rows.WIDEST:
-        tensors = (scores, target, weight, costs, out, rows)
-        constants = (k, _LANES, reduce, _packed(), acc)
-        _row_forward(n, tensors, (n, ignore_index), constants, num_warps=min(8, 2 * scores.element_size()))
-        return
-    shape = tile(k, scores.element_size())
-    tensors = (scores, target, weight, costs, out, support, rows)
-    constants = (k, shape.S, shape.R, shape.C, reduce, acc)
-    _tile_forward(-(-n // shape.R), tensors, (n, ignore_index), constants, num_warps=shape.num_warps)
-
-
-def backward(grad, denominator, scores, target, weight, costs, support, rows, out, ignore_index):
-    """Write ``(q - y)`` times each row's share of ``grad`` into ``out`` (n, k)."""
-    n, k = out.shape
-    acc = accumulator(out.dtype)
-    stride = grad.stride(0) if grad.dim() else 0
-    if k > triton_rows.WIDEST:
-        tensors = (grad, denominator, scores, target, weight, costs, rows, out)
-        _row_backward(n * -(-k // _CHUNK), tensors, (stride, n, ignore_index), (k, _CHUNK, acc), num_warps=4)
-        return
-    shape = tile(k, out.element_size(), 2)
-    tensors = (grad, denominator, target, weight, costs, support, rows, out)
-    constants = (k, shape.S, shape.R, shape.C, acc)
-    _tile_backward(-(-n // shape.R), tensors, (stride, n, ignore_index), constants, num_warps=shape.num_warps)
+        forward = Launcher(_row_forward, (k, _LANES, _packed()), num_warps=min(8, 2 * dtype.itemsize))
+        return Plan(
+            0, torch.uint8, 3, forward, Launcher(_row_backward, (k, _CHUNK), parts=-(-k // _CHUNK), num_warps=4)
+        )
+    S, R, C, num_warps = tile(k, dtype.itemsize)
+    kind = torch.uint8 if S <= 8 else torch.int16 if S <= 16 else torch.int32
+    forward = Launcher(_tile_forward, (k, S, R, C), rows=R, num_warps=num_warps)
+    return Plan(C, kind, 1, forward, Launcher(_tile_backward, (k, S, 2 * R, C), rows=2 * R, num_warps=num_warps))
