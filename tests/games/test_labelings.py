@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from nashlearn.games import markov
 from nashlearn.games.markov import stars
+from nashlearn.games.markov.cuts import cut
 from nashlearn.games.markov.search import Search, deficits
 
 
@@ -48,6 +49,45 @@ def test_the_search_finds_the_best_or_proves_that_there_is_none(seed, n, k, forb
         found = node[np.arange(n), search.labels].sum()
         found += sum(p[search.labels[u], search.labels[v]] for (u, v), p in zip(edges, pair, strict=True))
         assert bound - found == pytest.approx(truth, abs=1e-8)
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 7), spread=st.sampled_from([1e-6, 1.0, 1e6]), ties=st.booleans())
+def test_a_cut_is_the_best_labeling_of_two_states_that_attract(seed, n, spread, ties):
+    g, edges, f, T = problem(seed, n, 2, 0.0)
+    if ties:
+        f, T = f.round(), T.round()
+    T *= spread
+    T[:, 0, 0] -= np.minimum(T[:, 0, 0] + T[:, 1, 1] - T[:, 0, 1] - T[:, 1, 0], 0.0)
+    labels, bound = cut(g, f, T, 1e-10 * max(1.0, spread))
+    score = f[np.arange(n), labels].sum() + sum(t[labels[u], labels[v]] for (u, v), t in zip(edges, T, strict=True))
+    truth, unit = best(edges, f, T), 1e-9 * max(1.0, spread) * n
+    assert score == pytest.approx(truth, abs=unit)
+    assert -unit <= bound - truth <= unit
+
+
+def test_no_cut_where_states_repel_or_are_forbidden():
+    g, _, f, T = problem(1, 4, 2, 0.0)
+    attracting = np.broadcast_to(np.eye(2), T.shape)
+    assert cut(g, f, attracting, 1e-9) is not None
+    assert cut(g, f, -attracting, 1e-9) is None
+    assert cut(g, np.where(np.eye(4, 2) > 0, -np.inf, f), attracting, 1e-9) is None
+    assert cut(*(problem(1, 4, 3, 0.0)[i] for i in (0, 2, 3)), 1e-9) is None
+
+
+def test_a_large_attracting_grid_is_proved_at_once():
+    number = np.arange(64 * 64).reshape(64, 64)
+    across, down = (
+        np.stack([a.ravel(), b.ravel()], axis=1)
+        for a, b in ((number[:, :-1], number[:, 1:]), (number[:-1], number[1:]))
+    )
+    edges = np.concatenate([across, down])
+    rng = np.random.default_rng(0)
+    f, T = rng.standard_normal((number.size, 2)), rng.random((len(edges), 1, 1)) * np.eye(2)
+    for method in ("exact", "ascent"):
+        found = markov(edges, 2, exact=False).maximise((f, T), method=method)
+        assert found.status == "optimal"
+        assert 0.0 <= found.bound - found.score <= 1e-9 * found.score
 
 
 def test_a_limit_below_the_best_is_refuted():

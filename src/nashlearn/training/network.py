@@ -1,7 +1,8 @@
 """Labelled networks as one training problem: linear scores of nodes and edges, one game for each example.
 
 The replies ``p`` are kept between evaluations: the objective is convex in weights and replies together, so that one
-round of the sweep from the last ones is enough, and the loss is that at the replies found, never below the true one.
+round of the sweep from the last ones is enough, a few where there are cycles, and the loss is that at the replies
+found, never below the true one.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ __all__ = ["NetworkProblem", "edge_scores"]
 
 _COLD = 0.01  # smoothing, relative to the largest loss, at which replies are sought where none is asked for
 _COLD_ROUNDS = 3
+_CYCLE_ROUNDS = 5  # of the sweep for one evaluation where networks have cycles: replies run further behind there
 
 
 def edge_scores(w: np.ndarray, edges: np.ndarray | None, k: int) -> np.ndarray:
@@ -65,7 +67,8 @@ class NetworkProblem:
         self.nodes.scores(w[:split], S, self.run)
         T = edge_scores(w[split:], self.edges, k)
         heat = smoothing or _COLD * networks.scale
-        played = networks.play(S, T, heat, self.weight, self.run, 1 if smoothing else _COLD_ROUNDS)
+        rounds = _CYCLE_ROUNDS if networks.others else 1 if smoothing else _COLD_ROUNDS
+        played = networks.play(S, T, heat, self.weight, self.run, rounds)
         moments = self.moments_of(played)
         truth = float(w @ self.moments)
         gradient = moments - self.moments

@@ -317,6 +317,8 @@ def _chains(sizes: np.ndarray) -> Forest:
 
 def _preorder(n: int, edges: np.ndarray) -> tuple[np.ndarray, ...] | None:
     """Nodes in depth-first preorder, parents, edges to them and whether those run upwards; None for a cycle."""
+    if len(edges) >= n > 0:
+        return None
     near: list[list[tuple[int, int]]] = [[] for _ in range(n)]
     for e, (u, v) in enumerate(edges.tolist()):
         near[u].append((v, e))

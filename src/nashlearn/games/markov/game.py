@@ -181,6 +181,7 @@ class MarkovGame:
 
         Where ``is_exact`` is false: ``method="exact"`` (the default) ends with an integer programme, and proves its
         answer best unless ``time_limit`` seconds (60) are not enough; ``method="ascent"`` is the fast search alone.
+        Two states whose neighbours attract each other are decided by a minimum cut, exactly, in either case.
         """
         solver, f, T = self._checked(scores)
         return solver.maximise(f, T, **options)

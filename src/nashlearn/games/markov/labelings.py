@@ -4,7 +4,8 @@ Dual block ascent (:mod:`nashlearn.games.markov.stars`, without a loss) lowers a
 score; its beliefs are decoded into labelings, which are improved node by node. A label whose score falls so far short
 in the reparametrised problem that the bound with it lies below the best labeling found can be in no better one. What
 remains is searched (:mod:`nashlearn.games.markov.search`), which ends soon where pairs are ruled out by large scores,
-and else given to HiGHS as an integer programme, with a limit on its time [huangfu2018]_.
+and else given to HiGHS as an integer programme, with a limit on its time [huangfu2018]_. Two states whose neighbours
+attract each other need none of this (:mod:`nashlearn.games.markov.cuts`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from nashlearn.games.markov import stars
+from nashlearn.games.markov.cuts import cut
 from nashlearn.games.markov.outcome import Labeling
 from nashlearn.games.markov.replies import Hamming
 from nashlearn.games.markov.search import Search, deficits
@@ -123,6 +125,18 @@ class _Ascent:
             self.bound - self.score <= _ROUNDING * max(1.0, abs(self.score), self.unit)
         )
 
+    def cut(self) -> bool:
+        """Offer the labeling of a minimum cut, where there is one; whether its bound proves it best."""
+        found = cut(self.g, self.f, self.T, _ROUNDING * self.unit)
+        if found is None:
+            return False
+        before, self.bound = self.bound, found[1]
+        self.offer(found[0])
+        if not self.proved:
+            self.bound = before
+            return False
+        return True
+
     def run(self, until: float) -> None:
         """Cool down, decoding on the way, until the labeling is proved best or the clock says ``until``."""
         n, k = self.f.shape
@@ -211,8 +225,10 @@ class _Ascent:
 
 
 def _ascent(g: Incidence, f: np.ndarray, T: np.ndarray, time_limit: float) -> Labeling:
+    until = time.monotonic() + time_limit
     search = _Ascent(g, f, T)
-    search.run(time.monotonic() + time_limit)
+    if not search.cut():
+        search.run(until)
     bound = max(search.bound, search.score)
     return Labeling(search.labels, search.score, bound, "optimal" if search.proved else "heuristic")
 
@@ -220,7 +236,8 @@ def _ascent(g: Incidence, f: np.ndarray, T: np.ndarray, time_limit: float) -> La
 def _exact(g: Incidence, f: np.ndarray, T: np.ndarray, time_limit: float) -> Labeling:
     until = time.monotonic() + time_limit
     search = _Ascent(g, f, T)
-    search.run(until)
+    if not search.cut():
+        search.run(until)
     if not search.proved:
         search.exhaust(min(until, time.monotonic() + min(_SEARCH * time_limit, _SEARCH_SECONDS)))
     for heat in _DECIMATION * search.unit:

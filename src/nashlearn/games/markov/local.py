@@ -153,8 +153,7 @@ class LocalSolver:
 
     def _secured(self, f: np.ndarray, T: np.ndarray, q: np.ndarray, joint: np.ndarray) -> float:
         """``<f, q> + <T, joint> + min_p <p, L q>``; mass of rounding on a forbidden pair is left out."""
-        risk = sum(float((L @ x[: L.shape[1]]).min()) for L, x in zip(self.costs, q, strict=True))
-        return self._scored(f, T, q, joint) + risk
+        return self._scored(f, T, q, joint) + float(stars.risk(self.loss, q))
 
     @staticmethod
     def _scored(f: np.ndarray, T: np.ndarray, q: np.ndarray, joint: np.ndarray) -> float:
@@ -181,7 +180,7 @@ class LocalSolver:
             stars.sweep(self.loss, self.graph, f, h, eps, p, alpha, q)
         stars.marginals(self.graph, h, alpha, q, joint)
         upper = float(stars.bound(self.loss, self.graph, f, h, eps, p, alpha))
-        cost = sum(float(x[: L.shape[0]] @ L @ y[: L.shape[1]]) for L, x, y in zip(self.costs, p, q, strict=True))
+        cost = float(stars.expected(self.loss, p, q))
         attained = self._scored(f, T, q, joint) + cost + eps * _entropy(q) + EDGE_HEAT * eps * _entropy(joint)
         return upper, q, joint, max(upper - attained, 0.0)
 

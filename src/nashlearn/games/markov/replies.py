@@ -23,7 +23,7 @@ from nashlearn.games.zero_one import shifted_threshold
 
 __all__ = ["Hamming", "NodeCosts", "expected", "gain", "reach", "reply", "risk", "settle", "tilt"]
 
-_PAIR_STEPS = 200
+_PAIR_STEPS = 8  # at a visit: the next sweep goes on from there
 _PAIR_TOL = 1e-13
 
 

@@ -22,7 +22,7 @@ from numba import njit
 
 from nashlearn.games.markov import replies
 
-__all__ = ["Heated", "Incidence", "bound", "heated", "incidence", "marginals", "sweep"]
+__all__ = ["Heated", "Incidence", "bound", "expected", "heated", "incidence", "marginals", "risk", "sweep"]
 
 _TINY = 1e-250
 
@@ -190,6 +190,24 @@ def _edge_value(g, e, h, alpha, k, x, y):
             x[b] = t - alpha[e, 0, a] - alpha[e, 1, b] if t > -np.inf else -np.inf
         y[a] = _log_sum(x, k, h.eps)
     return _log_sum(y, k, h.eps)
+
+
+@njit(cache=True, nogil=True)
+def expected(loss, p, q):
+    """``<p, L q>``, summed over nodes."""
+    cost = 0.0
+    for v in range(q.shape[0]):
+        cost += replies.expected(loss, v, p, q, q.shape[1])
+    return cost
+
+
+@njit(cache=True, nogil=True)
+def risk(loss, q):
+    """``min_p <p, L q>``, summed over nodes."""
+    least = 0.0
+    for v in range(q.shape[0]):
+        least += replies.risk(loss, v, q, q.shape[1])
+    return least
 
 
 @njit(cache=True, nogil=True)
