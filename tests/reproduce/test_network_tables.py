@@ -29,6 +29,26 @@ def test_trees_are_pruned_around_the_verb():
     assert {tuple(edge) for edge in edges.tolist()} >= {(3, 4), (3, 5), (3, 6)}
 
 
+def test_a_word_may_look_like_a_comment():
+    sentence = SENTENCE.replace("it\tPRP", "#\tNN")
+    ((features, _), labels) = next(iter(roles.propositions(sentence.splitlines(keepends=True))))
+    assert [x["first"] for x in features][2] == "#"
+    assert labels.tolist() == ["A0", "V", "A1", "A2", "O", "O", "O", "O"]
+
+
+def test_role_costs_and_their_difference(tmp_path):
+    store = Store(tmp_path / "roles.jsonl")
+    for method, cost in (("nash", 0.2), ("crf", 0.3), ("ssvm", 0.25)):
+        key = ["roles", 0, method, "test", [3000, None], roles.GRIDS[method][0]]
+        blocks = [0.6 * cost, 0.4 * cost]
+        store.add(
+            {"key": key, "cost": cost, "viterbi": 0.31, "error": 0.1, "blocks": blocks, "seconds": 1.0, "gap": 0.01}
+        )
+    page = roles.section(tmp_path)
+    assert "Our mean cost is below the CRF's; the difference is -0.1000, with a standard error of 0.0141" in page
+    assert "| mean | 0.2000 | 0.3000 | 0.2500 | 0.3100 |  |" in page
+
+
 def test_related_cells_of_a_puzzle():
     assert len(sudoku.EDGES) == 810
     assert (np.bincount(sudoku.EDGES.ravel()) == 20).all()
@@ -44,29 +64,25 @@ def test_hidden_chains_are_those_of_the_paper():
 def test_pixels_of_a_grid_and_their_likeness():
     image = np.zeros((3, 3, 3), dtype=np.uint8)
     image[0, 0] = 255
-    edges, features = labelling._grid(image, joined=True)
+    edges, features = labelling._grid(image)
     assert len(edges) == 12
-    assert features[edges.min(axis=1) > 0, 1].min() == 1.0  # alike
-    assert features[0, 1] < 1.0
-    assert labelling._pixels(image).shape == (9, 33)
+    assert features[edges.min(axis=1) > 0, 0].min() == 1.0  # alike
+    assert features[0, 0] < 1.0
+    assert labelling._colours(image).shape == (9, 15)
+    assert labelling._surroundings(image).shape == (9, 33)
 
 
 def test_pages_of_what_is_stored(tmp_path):
     for part in (hidden_chain, sudoku, sentiment, roles, labelling):
         assert part.section(tmp_path) == ""
     store = Store(tmp_path / "sudoku.jsonl")
-    for alpha, validation, wrong in ((1e-4, 0.5, 0.9), (1e-5, 0.1, 0.05)):
-        store.add(
-            {
-                "key": ["sudoku", "visual", 100, 0.1, "nash", 0, 100, alpha],
-                "puzzles": wrong,
-                "hamming": 0.01,
-                "unproved": 2,
-                "decoding": 0.5,
-                "validation": validation,
-                "seconds": 3.0,
-            }
-        )
+    base = ["sudoku", "visual", 100, 0.1, "nash", 0]
+    for alpha, wrong in ((1e-3, 0.2), (1e-4, 0.1), (1e-5, 0.3)):
+        store.add({"key": [*base, 0, alpha], "validation": wrong, "seconds": 3.0, "gap": 0.1})
+    for m in (100, 1000):  # the latter has no validation of its own
+        assert sudoku._chosen(store, ["sudoku", "visual", m, 0.1, "nash", 0]) == 1e-4
+    told = {"puzzles": 0.05, "hamming": 0.01, "unproved": 2, "decoding": 0.5, "seconds": 3.0, "gap": 0.1}
+    store.add({"key": [*base, 100, 1e-4], **told})
     page = sudoku.section(tmp_path)
     assert "| visual | 10% | 100 | 42.6 | 5.0 (0.0100) | 36.2 | – | 3 s | 0.50 s, 2 | 1 |" in page
     store = Store(tmp_path / "sentiment.jsonl")
