@@ -7,7 +7,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from commands import answer, call, columns, treebank, video
+from commands import answer, call, columns, complaint, treebank, video
 
 import nashlearn
 from nashlearn.datasets import data_home, parse_columns, read_columns, read_conllu, read_mot
@@ -42,6 +42,18 @@ def test_tagging_by_costs_and_tuned(tmp_path):
     model = nashlearn.load(tmp_path / "m")[-1]
     assert model.loss.tolist() == [[0, 1, 1], [1, 0, 1], [2, 2, 0]]  # B-NP, I-NP, O
     assert model.alpha == made["alpha"] and model.smoothing == made["smoothing"]
+
+
+def test_tuning_with_tags_that_one_sentence_has_alone(tmp_path):
+    (tmp_path / "costs.csv").write_text(",A,B,C\nA,0,1,3\nB,1,0,3\nC,1,1,0\n")
+    arguments = ("tag", "train", tmp_path / "t", "-o", tmp_path / "m", "--tune", "--folds", "2", "--smoothing", "0.1")
+    (tmp_path / "t").write_text("a A\nb B\n\n" * 4 + "c C\na A\n")
+    made = answer(*arguments, "--loss", tmp_path / "costs.csv")
+    assert made["tags"] == ["A", "B", "C"] and made["cross_validated_loss"] < 1
+    (tmp_path / "t").write_text("".join(f"word T{i}\n\n" for i in range(4)))
+    assert "--folds 2 finds no sentence to judge by" in complaint(*arguments)
+    (tmp_path / "t").write_text("a A\nb B\n\n" * 2 + "c C\n")
+    assert "judged on 2 of 3 folds" in call(*arguments, "--folds", "3").stderr
 
 
 def test_parsing(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -63,6 +65,17 @@ def test_annealing_reaches_the_game():
     found = anneal(problem, ALPHA, schedule=[0.1 * 0.25**i for i in range(8)], tol=1e-3, max_iter=2000)
     assert found.dual_gap <= 1e-3
     assert exact * (1 - 1e-9) <= found.objective <= exact / (1 - found.dual_gap)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("max_iter", [20, 40, 60])
+@pytest.mark.parametrize("factor", [0.4, 0.25])
+def test_a_smaller_tol_does_not_end_at_a_worse_model(max_iter, factor):
+    """Within the same iterations: smoother stages are not solved to an accuracy that their smoothing makes useless."""
+    schedule = [0.5 * factor**i for i in range(6)]
+    tols = (1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
+    found = [anneal(Rows(), ALPHA, schedule=schedule, tol=tol, max_iter=max_iter).objective for tol in tols]
+    assert all(b <= a * (1 + 1e-9) for a, b in itertools.pairwise(found))
 
 
 def test_a_start_at_the_optimum_ends_at_once():

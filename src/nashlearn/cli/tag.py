@@ -152,19 +152,31 @@ def _tune(
 
     grid = {name: values if given[name] is None else (given[name],) for name, values in _GRID.items()}
     check_folds(len(X), folds, "sentences")
-    parts = list(KFold(folds, shuffle=True, random_state=seed).split(X))
+    cuts = KFold(folds, shuffle=True, random_state=seed).split(X)
+    parts = [(rows, held) for rows, held in (_with_every_tag(a, b, y) for a, b in cuts) if held.size]
+    if not parts:
+        raise ValueError(
+            f"--tune with --folds {folds} finds no sentence to judge by: each has a tag that other folds do not have."
+        )
+    if len(parts) < folds:
+        talk.warn(f"parameters are judged on {len(parts)} of {folds} folds: in others all sentences have rare tags.")
 
     def loss(choice: dict[str, Any], fold: tuple[np.ndarray, np.ndarray]) -> float:
         rows, held = fold
         one = clone(tagger).set_params(max_time=None, checkpoint=None, **choice)
         one.fit([X[i] for i in rows], [y[i] for i in rows])
-        known = set(one.classes_.tolist())
-        kept = [i for i in held if known.issuperset(y[i])]
-        return one.task_loss([X[i] for i in kept], [y[i] for i in kept])
+        return one.task_loss([X[i] for i in held], [y[i] for i in held])
 
     best = tuned(talk, candidates(grid), parts, loss)
     tagger.set_params(**{name: best[name] for name in grid})
     return best
+
+
+def _with_every_tag(rows: np.ndarray, held: np.ndarray, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The same sentences, where those with tags that no other has are trained on: a model has to know every tag."""
+    known = {tag for i in rows for tag in y[i]}
+    judged = np.array([known.issuperset(y[i]) for i in held], dtype=bool)
+    return np.sort(np.concatenate([rows, held[~judged]])), held[judged]
 
 
 def _unknown(tagger: Any, y: list[list[str]]) -> list[str]:

@@ -68,7 +68,7 @@ def _survey(X: Any, y: Any, weight: Any, estimator: Any) -> _Survey:
     X, y, weight = _listed(X, y, weight)
     if not X:
         return _Survey(None, 0.0)
-    sizes, facts = copy(estimator)._survey(X, y)
+    sizes, facts = copy(estimator)._survey(X, y, weight)
     return _Survey(facts, float(weight @ sizes))
 
 
@@ -84,11 +84,23 @@ class _Merge:
         return _Survey(self.estimator._merged(one.facts, other.facts), one.total + other.total)
 
 
+def _sums(X: Any, y: Any, weight: Any, estimator: Any, total: float) -> Any:
+    X, y, weight = _listed(X, y, weight)
+    return copy(estimator)._sums(X, y, weight, total) if X else None
+
+
+def _add(one: Any, other: Any) -> Any:
+    if one is None or other is None:
+        return other if one is None else one
+    return one.merged(other)
+
+
 def _build(X: Any, y: Any, weight: Any, estimator: Any, total: float) -> _Part:
     X, y, weight = _listed(X, y, weight)
     if not weight.any():
         return _Part(None, 0.0)
-    sizes, _ = copy(estimator)._survey(X, y)  # copies: reading examples leaves traces, and threads share the original
+    # Copies: reading examples leaves traces, and threads share the original.
+    sizes, _ = copy(estimator)._survey(X, y, weight)
     return _Part(copy(estimator)._part(X, y, weight), float(weight @ sizes) / total)
 
 
@@ -128,6 +140,8 @@ def bag_problem(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Partition
     if seen.facts is None or not seen.total > 0:
         raise ValueError("X holds no examples of positive weight.")
     estimator._adopt(seen.facts)
+    if estimator._incomplete:
+        estimator._adopt_sums(parts.reduce(_sums, _add, shared(travelling(estimator)), seen.total))
     build, adopted = dask.delayed(_build, traverse=False), shared(travelling(estimator))
     problems = dask.persist(*(build(*part, adopted, seen.total) for part in delayed))
     kept = Partitions([(problem,) for problem in problems], bundled=False)

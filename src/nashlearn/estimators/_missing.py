@@ -14,7 +14,7 @@ less variance the better the guesses are [robins1994]_.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,20 @@ from nashlearn.estimators._network_input import Graphs, labels_of
 from nashlearn.games.markov.batch import Networks
 from nashlearn.games.threads import threads
 
-__all__ = ["augmented_moments", "corrected_moments", "given_propensities", "guessed_codes", "propensities"]
+__all__ = [
+    "LabelRate",
+    "LabelSums",
+    "augmented_moments",
+    "estimated_propensities",
+    "given_propensities",
+    "guessed_codes",
+    "label_rate",
+    "label_sums",
+    "labelled_moments",
+    "propensities",
+]
+
+_UNEQUAL = 'propensity="node" needs examples of equal size; use "homogeneous" or give propensities.'
 
 
 def given_propensities(given: Any, graphs: Graphs, missing: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
@@ -57,27 +70,145 @@ def given_propensities(given: Any, graphs: Graphs, missing: np.ndarray) -> tuple
     return node, pair
 
 
-def propensities(
-    given: tuple[np.ndarray, np.ndarray] | None, graphs: Graphs, missing: np.ndarray, kind: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities of labels, for all nodes and edges; 1 where nothing is missing."""
+class LabelRate(NamedTuple):
+    """How often nodes are labelled: ``known`` (m,) of ``every``; all nodes alike, or one for each of ``m`` nodes."""
+
+    known: np.ndarray
+    every: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether no label is missing."""
+        return bool((self.known == self.every).all())
+
+    def merged(self, other: LabelRate) -> LabelRate:
+        """That of both data sets together."""
+        if self.known.size != other.known.size:
+            raise ValueError(_UNEQUAL)
+        return LabelRate(self.known + other.known, self.every + other.every)
+
+
+def label_rate(kind: str, sizes: np.ndarray, missing: np.ndarray) -> LabelRate:
+    """How often nodes are labelled, for ``propensity`` "homogeneous" or "node"."""
+    if kind != "node":
+        return LabelRate(np.array([np.count_nonzero(~missing)]), missing.size)
+    if (sizes != sizes[0]).any():
+        raise ValueError(_UNEQUAL)
+    return LabelRate(np.count_nonzero(~missing.reshape(sizes.size, -1), axis=0), sizes.size)
+
+
+def estimated_propensities(rate: LabelRate, graphs: Graphs) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities of labels, for all nodes and edges."""
+    node = np.resize(rate.known / rate.every, int(graphs.sizes.sum()))  # again and again, example by example
     u, v = graphs.all_edges().T
-    if given is not None:
-        node, pair = given
-    elif kind == "node":
-        if (graphs.sizes != graphs.sizes[0]).any():
-            raise ValueError('propensity="node" needs examples of equal size; use "homogeneous" or give propensities.')
-        rate = (~missing).reshape(graphs.sizes.size, -1).mean(axis=0)
-        node = np.tile(rate, graphs.sizes.size)
-        pair = node[u] * node[v]
-    else:
-        node = np.full(missing.size, (~missing).mean())
-        pair = node[u] * node[v]
-    # What is missing contributes nothing: infinite propensity.
+    return node, node[u] * node[v]
+
+
+def propensities(node: np.ndarray, pair: np.ndarray, graphs: Graphs, missing: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Those of nodes and edges, infinite for what is missing: it contributes nothing."""
+    u, v = graphs.all_edges().T
     return np.where(missing, np.inf, node), np.where(missing[u] | missing[v], np.inf, pair)
 
 
-def corrected_moments(
+class LabelSums(NamedTuple):
+    """What moments are estimated from where labels are missing: sums over nodes and edges, which partitions add up.
+
+    Attributes
+    ----------
+    of_nodes, of_edges : ndarray (n_weights,), (d, k * k)
+        Moments of labelled nodes, and of edges labelled at both ends, over their propensities.
+    labels : ndarray (k,)
+        Weight of the nodes with each label, over their propensities.
+    totals, seen : ndarray (d,)
+        Sum of each feature over all nodes, whose weights sum to 1, and over labelled ones.
+    signed, present : boolean ndarray (d,)
+        Whether a feature is negative somewhere, and whether a labelled node has it.
+    edges : ndarray (2,)
+        Weight of all edges, and of labelled ones.
+    edge_totals : ndarray (d,)
+        Sum of each feature over all edges.
+    edge_present : boolean ndarray (d,)
+        Whether a labelled edge has it.
+    """
+
+    of_nodes: np.ndarray
+    of_edges: np.ndarray
+    labels: np.ndarray
+    totals: np.ndarray
+    seen: np.ndarray
+    signed: np.ndarray
+    present: np.ndarray
+    edges: np.ndarray
+    edge_totals: np.ndarray
+    edge_present: np.ndarray
+
+    def merged(self, other: LabelSums) -> LabelSums:
+        """Those of both data sets together; the sum of booleans is true where one is."""
+        return LabelSums(*(one + two for one, two in zip(self, other, strict=True)))
+
+    def moments(self, pattern: tuple[np.ndarray, np.ndarray] | None) -> np.ndarray:
+        """``mean Phi' y``: what labelled nodes and edges say, rescaled to what is known of all.
+
+        The moments of a feature that is never negative add up to its known total. Those of a feature that nothing
+        labelled has are shared out by the frequencies of labels. ``pattern`` is that of
+        :class:`~nashlearn.training.node_features.SparseFeatures`, None where features are dense.
+        """
+        k, d, labelled = self.labels.size, self.totals.size, self.labels.sum()
+        feature, label = np.repeat(np.arange(d), k), np.tile(np.arange(k), d)
+        if pattern is not None:
+            feature, label = np.repeat(np.arange(d), np.diff(pattern[0])), pattern[1]
+        frequency = self.labels / labelled
+        known = ~self.signed & (self.seen > 0)
+        factor = np.where(known, self.totals / np.where(known, self.seen, 1.0), 1.0 / labelled)
+        of_nodes = np.where(
+            self.present[feature], self.of_nodes * factor[feature], self.totals[feature] * frequency[label]
+        )
+        every, used = self.edges
+        of_edges = self.of_edges * (every / used if used > 0 else 1.0)
+        absent = ~self.edge_present
+        of_edges[absent] = np.outer(self.edge_totals[absent], np.outer(frequency, frequency))
+        return np.concatenate([of_nodes, of_edges.ravel()])
+
+
+class _Labelled(NamedTuple):
+    """Weights of labels (N, k) and of edges (m,), features of edges, and the moments of both."""
+
+    one_hot: np.ndarray
+    used: np.ndarray
+    features: np.ndarray
+    of_nodes: np.ndarray
+    of_edges: np.ndarray
+
+
+def _labelled(
+    nodes: Any, networks: Networks, graphs: Graphs, y: np.ndarray, node_weight: np.ndarray, edge_weight: np.ndarray
+) -> _Labelled:
+    k = networks.k
+    one_hot = np.zeros((networks.n, k))
+    labelled = y >= 0
+    one_hot[np.flatnonzero(labelled), y[labelled]] = node_weight[labelled]
+    of_nodes = np.empty(nodes.n_weights)
+    nodes.gradient(one_hot[networks.order], of_nodes, threads(1))
+    u, v = graphs.all_edges().T
+    both = labelled[u] & labelled[v]
+    code = np.where(both, y[u] * k + y[v], 0)
+    used = np.where(both, edge_weight, 0.0)
+    features = np.ones((used.size, 1)) if graphs.edge_features is None else graphs.edge_features
+    of_edges = np.zeros((features.shape[1], k * k))
+    for own, feature in zip(of_edges, features.T, strict=True):
+        own += np.bincount(code, weights=used * feature, minlength=k * k)
+    return _Labelled(one_hot, used, features, of_nodes, of_edges)
+
+
+def labelled_moments(
+    nodes: Any, networks: Networks, graphs: Graphs, y: np.ndarray, node_weight: np.ndarray, edge_weight: np.ndarray
+) -> np.ndarray:
+    """``mean Phi' y`` of nodes and edges with these weights, where no label is missing."""
+    found = _labelled(nodes, networks, graphs, y, node_weight, edge_weight)
+    return np.concatenate([found.of_nodes, found.of_edges.ravel()])
+
+
+def label_sums(
     nodes: Any,
     networks: Networks,
     graphs: Graphs,
@@ -86,32 +217,22 @@ def corrected_moments(
     edge_weight: np.ndarray,
     node_share: np.ndarray,
     edge_share: np.ndarray,
-    rescale: bool,
-) -> np.ndarray:
-    """``mean Phi' y`` from labelled nodes and edges with these weights; ``share`` is what each weighs when labelled."""
-    k, run = networks.k, threads(1)
-    one_hot = np.zeros((networks.n, k))
-    labelled = y >= 0
-    one_hot[np.flatnonzero(labelled), y[labelled]] = node_weight[labelled]
-    of_nodes = np.empty(nodes.n_weights)
-    nodes.gradient(one_hot[networks.order], of_nodes, run)
-    u, v = graphs.all_edges().T
-    both = labelled[u] & labelled[v]
-    code = np.where(both, y[u] * k + y[v], 0)
-    used = np.where(both, edge_weight, 0.0)
-    if rescale:
-        _rescale_nodes(nodes, one_hot, node_share, networks, of_nodes)
-        if used.sum() > 0:
-            used = used * (edge_share.sum() / used.sum())
-    features = np.ones((used.size, 1)) if graphs.edge_features is None else graphs.edge_features
-    of_edges = np.zeros((features.shape[1], k * k))
-    for own, feature in zip(of_edges, features.T, strict=True):
-        own += np.bincount(code, weights=used * feature, minlength=k * k)
-    if rescale:
-        unseen = ~features[used > 0].any(axis=0)
-        labels = _frequencies(one_hot)
-        of_edges[unseen] = np.outer(edge_share @ features[:, unseen], np.outer(labels, labels))
-    return np.concatenate([of_nodes, of_edges.ravel()])
+) -> LabelSums:
+    """The sums of labelled nodes and edges with these weights; ``share`` is what each weighs when labelled."""
+    found = _labelled(nodes, networks, graphs, y, node_weight, edge_weight)
+    labelled = found.one_hot.sum(axis=1)[networks.order]
+    return LabelSums(
+        found.of_nodes,
+        found.of_edges,
+        found.one_hot.sum(axis=0),
+        nodes.totals(node_share[networks.order]),
+        nodes.totals(labelled),
+        nodes.signed(),
+        nodes.present(labelled > 0),
+        np.array([edge_share.sum(), found.used.sum()]),
+        edge_share @ found.features,
+        np.asarray(found.features[found.used > 0].any(axis=0)),
+    )
 
 
 def guessed_codes(guesses: Any, sizes: np.ndarray, classes: np.ndarray) -> np.ndarray:
@@ -155,25 +276,3 @@ def augmented_moments(
     of_edges = np.zeros((graphs.edge_features.shape[1], k * k))
     np.add.at(of_edges.T, code, counted[:, None] * np.tile(graphs.edge_features, (2, 1)))
     return np.concatenate([of_nodes, of_edges.ravel()])
-
-
-def _frequencies(one_hot: np.ndarray) -> np.ndarray:
-    """Share of each label (k,), from weights (N, k) of labels."""
-    counts = one_hot.sum(axis=0)
-    return counts / counts.sum()
-
-
-def _rescale_nodes(nodes: Any, one_hot: np.ndarray, share: np.ndarray, networks: Networks, moments: np.ndarray) -> None:
-    """Scale the moments of each feature that is never negative so that they add up to the feature's known total.
-
-    Those of a feature that labelled nodes do not have are shared out by the frequencies of labels.
-    """
-    labelled, everywhere = one_hot.sum(axis=1)[networks.order], share[networks.order]
-    totals, seen, signed = nodes.totals(everywhere), nodes.totals(labelled), nodes.signed()
-    overall = share.sum() / one_hot.sum()
-    factor = np.where(signed | (seen <= 0), overall, totals / np.where(seen > 0, seen, 1.0))
-    shared_out = np.empty_like(moments)
-    nodes.gradient(np.outer(everywhere, _frequencies(one_hot)), shared_out, threads(1))
-    counts = nodes.weights_of_features()
-    moments *= np.repeat(factor, counts)
-    np.copyto(moments, shared_out, where=np.repeat(~nodes.present(labelled > 0), counts))

@@ -13,10 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 from nashlearn.distributed.answers import lazily
 from nashlearn.estimators._base import number
 from nashlearn.estimators._missing import (
+    LabelRate,
+    LabelSums,
     augmented_moments,
-    corrected_moments,
+    estimated_propensities,
     given_propensities,
     guessed_codes,
+    label_rate,
+    label_sums,
+    labelled_moments,
     propensities,
 )
 from nashlearn.estimators._network_input import Graphs, NamedFeatures, labels_of, node_counts
@@ -46,6 +51,8 @@ class NetworkNash(StructuredNash):
     _given: Any = None  # propensities of the fit under way
     _counts: Any = None  # its weights of nodes
     _guesses: Any = None  # and its guesses of labels
+    _rate: LabelRate | None = None  # how often labels are known in all partitions
+    _moments: np.ndarray | None = None  # what they say together, where some are missing
     _named: NamedFeatures | None
     _edge_width: int | None
     n_features_in_: int
@@ -86,7 +93,8 @@ class NetworkNash(StructuredNash):
         try:
             return super().fit(X, y, sample_weight)
         finally:
-            del self._given, self._counts, self._guesses
+            for name in ("_given", "_counts", "_guesses", "_rate", "_moments"):
+                self.__dict__.pop(name, None)
 
     @property
     def feature_names_(self) -> list[str]:
@@ -137,6 +145,8 @@ class NetworkNash(StructuredNash):
         y_code = np.full(labels.size, -1)
         y_code[~missing] = codes
         given = given_propensities(self._given, graphs, missing)
+        if given is None:
+            given = estimated_propensities(label_rate(self.propensity, graphs.sizes, missing), graphs)
         self._check_loss(k)
         networks = self._make_networks(graphs, k, node_counts(self._counts, graphs.sizes))
         self.is_exact_ = networks.is_exact
@@ -144,15 +154,17 @@ class NetworkNash(StructuredNash):
         total = float(weight @ graphs.sizes)
         per_node = np.repeat(weight / total, graphs.sizes)
         per_edge = np.repeat(weight / total, graphs.edge_counts)
-        of_node, of_edge = propensities(given, graphs, missing, self.propensity)
+        of_node, of_edge = propensities(*given, graphs, missing)
         extra = self._extra_columns(graphs)
         nodes, pattern = self._features(graphs.nodes, extra, y_code, k, networks.order)
         weights = per_node / of_node, per_edge / of_edge, per_node, per_edge
-        if self._guesses is None:
-            moments = corrected_moments(nodes, networks, graphs, y_code, *weights, bool(missing.any()))
-        else:
+        if self._guesses is not None:
             guess = guessed_codes(self._guesses, graphs.sizes, self.classes_)
             moments = augmented_moments(nodes, networks, graphs, y_code, guess, *weights)
+        elif missing.any():
+            moments = label_sums(nodes, networks, graphs, y_code, *weights).moments(pattern)
+        else:
+            moments = labelled_moments(nodes, networks, graphs, y_code, *weights[:2])
         self._pattern, self._n_extra = pattern, extra.shape[1]
         self.n_features_in_ = graphs.nodes.shape[1]
         self._edge_width = None if graphs.edge_features is None else graphs.edge_features.shape[1]
@@ -160,50 +172,79 @@ class NetworkNash(StructuredNash):
         run = threads(joblib.effective_n_jobs(self.n_jobs))
         return NetworkProblem(networks, nodes, graphs.edge_features, moments, per_node[networks.order], run)
 
-    def _survey(self, X: Any, y: Any) -> tuple[np.ndarray, Any]:
+    def _survey(self, X: Any, y: Any, sample_weight: np.ndarray) -> tuple[np.ndarray, Any]:
         if any(given is not None for given in self._also()):
             raise ValueError("propensities, node_weight and guesses must be None for Dask bags.")
         graphs = self._read(X, grow=True)
         labels, missing = labels_of(y, graphs.sizes)
-        if missing.any():
-            raise ValueError("y must hold every label for Dask bags: what stands for missing ones depends on all data.")
         columns = None if self._named is None else list(self._named.columns)
         edge_width = None if graphs.edge_features is None else graphs.edge_features.shape[1]
-        return graphs.sizes, vocabulary(graphs.nodes, np.array(labels.tolist()), columns, edge_width)
+        words = vocabulary(graphs.nodes, labels, missing, columns, edge_width)
+        return graphs.sizes, (words, label_rate(self.propensity, graphs.sizes, missing))
 
     def _merged(self, one: Any, other: Any) -> Any:
-        return united(one, other)
+        return united(one[0], other[0]), one[1].merged(other[1])
 
     def _adopt(self, facts: Any) -> None:
-        if facts.classes.size < 2:
-            raise ValueError(f"y holds one class only, {facts.classes[0]!r}; at least two are needed.")
-        k = facts.classes.size
+        words, self._rate = facts
+        k = words.classes.size
+        if k == 0:
+            raise ValueError("y holds no labels: all are missing.")
+        if k < 2:
+            raise ValueError(f"y holds one class only, {words.classes[0]!r}; at least two are needed.")
         self._check_loss(k)
-        single = Graphs(np.zeros((1, facts.width)), np.ones(1, np.int64), [np.zeros((0, 2), np.int64)], None)
+        single = Graphs(np.zeros((1, words.width)), np.ones(1, np.int64), [np.zeros((0, 2), np.int64)], None)
         self._n_extra = self._extra_columns(single).shape[1]
-        self.classes_, self.n_features_in_, self._edge_width = facts.classes, facts.width, facts.edge_width
+        self.classes_, self.n_features_in_, self._edge_width = words.classes, words.width, words.edge_width
         self._named = None
-        if facts.columns is not None:
+        if words.columns is not None:
             self._named = NamedFeatures()
-            self._named.columns.update((name, i) for i, name in enumerate(facts.columns))
-        self._pattern = facts.pattern(self._n_extra, bool(self.unseen_pairs))
-        whole = (facts.width + self._n_extra) * k
+            self._named.columns.update((name, i) for i, name in enumerate(words.columns))
+        self._pattern = words.pattern(self._n_extra, bool(self.unseen_pairs))
+        whole = (words.width + self._n_extra) * k
         self._node_weights = whole if self._pattern is None else self._pattern[1].size
         self._networks = self._make_networks(single, k)
         self.is_exact_ = self._networks.is_exact  # so far
 
-    def _part(self, X: Any, y: Any, sample_weight: Any) -> NetworkProblem:
-        graphs = self._read(X, grow=False)
-        k = self.classes_.size
-        codes = np.searchsorted(self.classes_, np.array(labels_of(y, graphs.sizes)[0].tolist()))
-        networks = self._make_networks(graphs, k)
+    @property
+    def _incomplete(self) -> bool:
+        return self._rate is not None and not self._rate.complete
+
+    def _sums(self, X: Any, y: Any, sample_weight: np.ndarray, total: float) -> LabelSums:
+        graphs, networks, nodes, codes = self._read_part(X, y)
+        share = sample_weight / total
+        per_node, per_edge = np.repeat(share, graphs.sizes), np.repeat(share, graphs.edge_counts)
+        of_all = estimated_propensities(self._rate, graphs)  # type: ignore[arg-type]
+        of_node, of_edge = propensities(*of_all, graphs, codes < 0)
+        weights = per_node / of_node, per_edge / of_edge, per_node, per_edge
+        return label_sums(nodes, networks, graphs, codes, *weights)
+
+    def _adopt_sums(self, sums: LabelSums) -> None:
+        if not sums.labels.any():
+            raise ValueError("y holds no labels that count: sample_weight is 0 in all examples that have some.")
+        self._moments = sums.moments(self._pattern)
+
+    def _part(self, X: Any, y: Any, sample_weight: np.ndarray) -> NetworkProblem:
+        graphs, networks, nodes, codes = self._read_part(X, y)
         share = sample_weight / float(sample_weight @ graphs.sizes)
         per_node, per_edge = np.repeat(share, graphs.sizes), np.repeat(share, graphs.edge_counts)
-        nodes, _ = self._features(graphs.nodes, self._extra_columns(graphs), None, k, networks.order)
-        weights = per_node, per_edge, per_node, per_edge
-        moments = corrected_moments(nodes, networks, graphs, codes, *weights, rescale=False)
+        moments = self._moments  # each partition's share of what all say is as large as its share of the mean
+        if moments is None:
+            moments = labelled_moments(nodes, networks, graphs, codes, per_node, per_edge)
         run = threads(joblib.effective_n_jobs(self.n_jobs))
         return NetworkProblem(networks, nodes, graphs.edge_features, moments, per_node[networks.order], run)
+
+    def _read_part(self, X: Any, y: Any) -> tuple[Graphs, Networks, Any, np.ndarray]:
+        """Graphs of a partition, their networks, features and labels as numbers of classes, -1 where missing."""
+        graphs = self._read(X, grow=False)
+        labels, missing = labels_of(y, graphs.sizes)
+        codes = np.full(labels.size, -1)
+        if not missing.all():
+            codes[~missing] = np.searchsorted(self.classes_, np.array(labels[~missing].tolist()))
+        k = self.classes_.size
+        networks = self._make_networks(graphs, k)
+        nodes, _ = self._features(graphs.nodes, self._extra_columns(graphs), None, k, networks.order)
+        return graphs, networks, nodes, codes
 
     def _check_loss(self, k: int) -> None:
         if not isinstance(self.loss, str):

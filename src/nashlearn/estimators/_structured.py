@@ -126,8 +126,8 @@ class StructuredNash(BaseEstimator):
         """The training problem, after every check of the data."""
         raise NotImplementedError
 
-    def _survey(self, X: Any, y: Any) -> tuple[np.ndarray, Any]:
-        """Sizes of the examples of a partition, and what all partitions must agree on."""
+    def _survey(self, X: Any, y: Any, sample_weight: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Sizes of the examples of a partition, and what all partitions must agree on or add up."""
         raise NotImplementedError
 
     def _merged(self, one: Any, other: Any) -> Any:
@@ -138,8 +138,21 @@ class StructuredNash(BaseEstimator):
         """Take what all partitions agree on for the data's own."""
         raise NotImplementedError
 
-    def _part(self, X: Any, y: Any, sample_weight: Any) -> StructuredProblem:
-        """The training problem of a partition, once that was adopted."""
+    @property
+    def _incomplete(self) -> bool:
+        """Whether the problem depends on sums over all partitions that can be taken only once that was adopted."""
+        return False
+
+    def _sums(self, X: Any, y: Any, sample_weight: np.ndarray, total: float) -> Any:
+        """Those of a partition, with a method ``merged``; ``total`` is the weighted number of all variables."""
+        raise NotImplementedError
+
+    def _adopt_sums(self, sums: Any) -> None:
+        """Take the sums over all partitions."""
+        raise NotImplementedError
+
+    def _part(self, X: Any, y: Any, sample_weight: np.ndarray) -> StructuredProblem:
+        """The training problem of a partition, once all that was adopted."""
         raise NotImplementedError
 
     def _also(self) -> Any:
@@ -169,10 +182,13 @@ class StructuredNash(BaseEstimator):
         """Mean loss per predicted variable of the predictions on labelled data."""
         if is_collection(X):
             lost, variables = mistakes(self, X, y, sample_weight)
-            return float(lost / max(variables, np.finfo(float).tiny))
-        losses, sizes = self._mistakes(X, y)
-        weight = example_weights(sample_weight, losses.size)
-        return float(weight @ losses / max(weight @ sizes, np.finfo(float).tiny))
+        else:
+            losses, sizes = self._mistakes(X, y)
+            weight = example_weights(sample_weight, losses.size)
+            lost, variables = weight @ losses, weight @ sizes
+        if not variables > 0:
+            raise ValueError("y holds no known output that counts: there is nothing to compare predictions with.")
+        return float(lost / variables)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """1 minus :meth:`task_loss`: the share of variables that are right, for a loss that counts mistakes."""

@@ -24,7 +24,7 @@ class Vocabulary(NamedTuple):
     columns : list of str or None
         Their names, in the order in which they were met; None where they have none.
     edge_width : int or None
-        Features of an edge; None where edges have none.
+        Features of an edge; None where edges have none, 0 where there is no edge to tell.
     seen : csr_matrix (width, k) or None
         Which labels each feature occurs with; None where features are dense.
     """
@@ -48,9 +48,12 @@ class Vocabulary(NamedTuple):
         return whole.indptr.astype(np.int64), whole.indices.astype(np.int32)
 
 
-def vocabulary(nodes: Any, labels: np.ndarray, columns: list[str] | None, edge_width: int | None) -> Vocabulary:
-    """The vocabulary of nodes with features (n, d) and labels (n,)."""
-    classes, codes = np.unique(labels, return_inverse=True)
+def vocabulary(
+    nodes: Any, labels: np.ndarray, missing: np.ndarray, columns: list[str] | None, edge_width: int | None
+) -> Vocabulary:
+    """The vocabulary of nodes with features (n, d) and labels (n,), some of them missing."""
+    codes = np.full(labels.size, -1)
+    classes, codes[~missing] = np.unique(np.array(labels[~missing].tolist()), return_inverse=True)
     seen = None
     if sparse.issparse(nodes):
         start, label = SparseFeatures.seen_pairs(nodes, codes, classes.size)
@@ -60,15 +63,17 @@ def vocabulary(nodes: Any, labels: np.ndarray, columns: list[str] | None, edge_w
 
 def united(one: Vocabulary, other: Vocabulary) -> Vocabulary:
     """The vocabulary of both, features in the order in which they are met."""
-    kinds = [(part.columns is None, part.seen is None, part.edge_width) for part in (one, other)]
-    if kinds[0] != kinds[1] or (one.columns is None and one.width != other.width):
+    kinds = [(part.columns is None, part.seen is None, part.edge_width is None) for part in (one, other)]
+    edge_widths = {part.edge_width for part in (one, other) if part.edge_width}
+    if kinds[0] != kinds[1] or (one.columns is None and one.width != other.width) or len(edge_widths) > 1:
         raise ValueError(
             f"Partitions of X differ in kind: {one.width} and {other.width} features of nodes, {one.edge_width} and "
             f"{other.edge_width} of edges, named, sparse or dense in all alike."
         )
-    if one.classes.dtype.kind != other.classes.dtype.kind and "U" in (one.classes.dtype.kind, other.classes.dtype.kind):
+    known = [part.classes for part in (one, other) if part.classes.size] or [one.classes]
+    if len({labels.dtype.kind == "U" for labels in known}) > 1:
         raise ValueError("y must hold labels of one kind: it mixes strings with others.")
-    classes = np.unique(np.concatenate([one.classes, other.classes]))
+    classes = np.unique(np.concatenate(known))
     columns = None
     places = [np.arange(one.width), np.arange(other.width)]
     if one.columns is not None and other.columns is not None:
@@ -84,4 +89,5 @@ def united(one: Vocabulary, other: Vocabulary) -> Vocabulary:
             np.searchsorted(classes, part.classes)[pair.col] for part, pair in zip((one, other), pairs, strict=True)
         ]
         seen = sparse.coo_matrix((np.ones(rows.size), (rows, np.concatenate(labels))), (width, classes.size)).tocsr()
-    return Vocabulary(classes, width, columns, one.edge_width, seen)
+    edge_width = None if one.edge_width is None else max(edge_widths, default=0)
+    return Vocabulary(classes, width, columns, edge_width, seen)

@@ -151,7 +151,7 @@ class NashMatcher(StructuredNash):
         self.partial_, self._widths = partial, widths  # last: data that are refused leave an earlier fit as it was
         return problem
 
-    def _survey(self, X: Any, y: Any) -> tuple[np.ndarray, Any]:
+    def _survey(self, X: Any, y: Any, sample_weight: np.ndarray) -> tuple[np.ndarray, Any]:
         given = examples(X)
         answers = assignments(y, given)
         partial = _some_alone(given, answers)

@@ -25,7 +25,7 @@ from nashlearn.training.arcs import (
     split,
     token_basis,
 )
-from nashlearn.training.missing_heads import completed
+from nashlearn.training.missing_heads import completed, known_share, known_weights
 from nashlearn.training.tree_blocks import train_blocks
 
 __all__ = ["NashParser"]
@@ -144,7 +144,7 @@ class NashParser(StructuredNash):
 
     ``y`` is a list of heads (n,), -1 where one is missing. Missing heads are corrected for by the share of heads that
     are known (:mod:`nashlearn.training.missing_heads`), which assumes that they are missing at random; the objective
-    may then be negative. Dask bags must hold every head: the share is one of all data.
+    may then be negative.
 
     Examples
     --------
@@ -161,6 +161,7 @@ class NashParser(StructuredNash):
 
     _basis: np.ndarray | None
     _kind: tuple[int, int, bool]
+    _known: float  # share of heads that are known in all partitions
 
     def __init__(
         self,
@@ -261,38 +262,42 @@ class NashParser(StructuredNash):
             heads.append(tree.astype(np.int64))
             _check_known(heads[-1], bool(self.single_root), f"y[{i}]")
         weight = example_weights(sample_weight, sizes.size)
-        if not weight @ np.array([np.count_nonzero(tree >= 0) for tree in heads]):
-            raise ValueError("y holds no heads: all are missing, or weigh nothing.")
         return weight / (weight @ sizes), heads
 
     def _problem(self, X: Any, y: Any, sample_weight: Any) -> TreeProblem:
         given, sizes = _sentences(X)
         omega, heads = self._targets(y, sizes, sample_weight)
+        known = known_share(known_weights(heads, omega))
         self._kind = _kind(given[0])
         bilinear = self._kind[0] == 2 and not self._kind[2]
         self._basis = token_basis(given) if bilinear else None
-        design = self._design(given, sizes)
-        return TreeProblem(design, heads, omega, bool(self.single_root), joblib.effective_n_jobs(self.n_jobs))
+        return self._trees(given, sizes, heads, omega, known)
 
-    def _survey(self, X: Any, y: Any) -> tuple[np.ndarray, Any]:
+    def _trees(
+        self, given: list[Any], sizes: np.ndarray, heads: list[np.ndarray], omega: np.ndarray, known: float
+    ) -> TreeProblem:
+        design, n_jobs = self._design(given, sizes), joblib.effective_n_jobs(self.n_jobs)
+        return TreeProblem(design, heads, omega, bool(self.single_root), n_jobs, known)
+
+    def _survey(self, X: Any, y: Any, sample_weight: np.ndarray) -> tuple[np.ndarray, Any]:
         given, sizes = _sentences(X)
-        if any((np.asarray(one) == -1).any() for one in y):
-            raise ValueError("y must hold every head for Dask bags: what stands for missing ones depends on all data.")
-        return sizes, _kind(given[0])
+        _, heads = self._targets(y, sizes, None)
+        return sizes, (_kind(given[0]), known_weights(heads, sample_weight))
 
     def _merged(self, one: Any, other: Any) -> Any:
-        if one != other:
-            raise ValueError(f"Partitions of X differ in kind or width: (dimensions, width, sparse) {one} and {other}.")
-        return one
+        if one[0] != other[0]:
+            raise ValueError(
+                f"Partitions of X differ in kind or width: (dimensions, width, sparse) {one[0]} and {other[0]}."
+            )
+        return one[0], one[1] + other[1]
 
     def _adopt(self, facts: Any) -> None:
-        self._kind, self._basis = facts, None
+        self._kind, self._basis, self._known = facts[0], None, known_share(facts[1])
 
-    def _part(self, X: Any, y: Any, sample_weight: Any) -> TreeProblem:
+    def _part(self, X: Any, y: Any, sample_weight: np.ndarray) -> TreeProblem:
         given, sizes = _sentences(X)
         omega, heads = self._targets(y, sizes, sample_weight)
-        design = self._design(given, sizes)
-        return TreeProblem(design, heads, omega, bool(self.single_root), joblib.effective_n_jobs(self.n_jobs))
+        return self._trees(given, sizes, heads, omega, self._known)
 
     def _design(self, given: list[Any], sizes: np.ndarray) -> Any:
         ndim, _, is_sparse = _kind(given[0])
@@ -301,6 +306,7 @@ class NashParser(StructuredNash):
         return ArcFeatures(given, sizes)
 
     def _store(self, w: np.ndarray) -> None:
+        self.__dict__.pop("_known", None)
         bilinear = self._kind[0] == 2 and not self._kind[2]
         self.coef_ = full_matrix(w, self._kind[1], self._basis) if bilinear else w
 

@@ -20,7 +20,6 @@ from scipy import sparse
 from nashlearn.games.threads import in_threads
 from nashlearn.games.tree_game import solve_each, tree_scratch
 from nashlearn.games.tree_map import best_trees, workspace
-from nashlearn.training.missing_heads import known_share
 from nashlearn.training.smooth import Evaluation
 
 __all__ = [
@@ -168,16 +167,24 @@ class TreeProblem:
     single_root : bool
     n_jobs : int
         Threads.
+    known : float
+        Share of heads that are known in the whole data set.
     """
 
     def __init__(
-        self, design: ArcDesign, heads: Sequence[np.ndarray], omega: np.ndarray, single_root: bool, n_jobs: int = 1
+        self,
+        design: ArcDesign,
+        heads: Sequence[np.ndarray],
+        omega: np.ndarray,
+        single_root: bool,
+        n_jobs: int = 1,
+        known: float = 1.0,
     ):
         self.design, self.n_weights = design, design.n_weights
         self._omega, self._single_root, self._n_jobs = omega, single_root, n_jobs
         self._share = np.repeat(omega, design.sizes * (design.sizes + 1))
-        known = [np.vstack([np.eye(len(y) + 1), np.zeros(len(y) + 1)])[y].ravel() for y in heads]  # row -1 is none
-        self._truth = self._share * np.concatenate(known) / known_share(heads, omega)
+        arcs = [np.vstack([np.eye(len(y) + 1), np.zeros(len(y) + 1)])[y].ravel() for y in heads]  # row -1 is none
+        self._truth = self._share * np.concatenate(arcs) / known
 
     def evaluate(self, w: np.ndarray, smoothing: float) -> Evaluation:
         """Loss, gradient and plane at ``w``. Cost: the features twice, and a game for each sentence."""

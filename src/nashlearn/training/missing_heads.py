@@ -14,17 +14,21 @@ import numpy as np
 
 from nashlearn.games.tree_map import best_trees, workspace
 
-__all__ = ["completed", "known_share"]
+__all__ = ["completed", "known_share", "known_weights"]
 
 
-def known_share(heads: Sequence[np.ndarray], omega: np.ndarray) -> float:
-    """The weighted share of tokens whose head is known; ``omega`` are the weights of a token of each sentence."""
-    known, every = (np.array([float(count) for count in counts]) for counts in _counts(heads))
-    return float(omega @ known) / float(omega @ every)
+def known_weights(heads: Sequence[np.ndarray], omega: np.ndarray) -> np.ndarray:
+    """Weight of the tokens whose head is known, and of all; ``omega`` are those of a token of each sentence."""
+    counts = np.array([(np.count_nonzero(y >= 0), len(y)) for y in heads], dtype=np.float64)
+    return np.array([float(omega @ column) for column in counts.T])  # alike: 1 where none is missing
 
 
-def _counts(heads: Sequence[np.ndarray]) -> tuple[list[int], list[int]]:
-    return [int(np.count_nonzero(y >= 0)) for y in heads], [len(y) for y in heads]
+def known_share(weights: np.ndarray) -> float:
+    """The share of tokens whose head is known, from the weights of both."""
+    known, every = weights.tolist()
+    if not known > 0:
+        raise ValueError("y holds no heads: all are missing, or weigh nothing.")
+    return known / every
 
 
 def completed(heads: np.ndarray, single_root: bool) -> np.ndarray | None:

@@ -51,10 +51,6 @@ class NodeFeatures(Protocol):
         """Which features (d,) are not 0 somewhere in these rows, a mask (N,)."""
         ...
 
-    def weights_of_features(self) -> np.ndarray:
-        """Number of weights of each feature (d,), in their order."""
-        ...
-
 
 class DenseFeatures:
     """A matrix with a weight for each feature and label, features first."""
@@ -91,10 +87,6 @@ class DenseFeatures:
     def present(self, rows: np.ndarray) -> np.ndarray:
         """Which features are not 0 somewhere in these rows."""
         return np.asarray(self.X[rows].any(axis=0))
-
-    def weights_of_features(self) -> np.ndarray:
-        """As many as labels."""
-        return np.full(self.X.shape[1], self.k)
 
 
 class SparseFeatures:
@@ -180,10 +172,6 @@ class SparseFeatures:
         """Which features are not 0 somewhere in these rows."""
         counted = np.repeat(rows, np.diff(self.X.indptr)) & (self.X.data != 0)
         return np.bincount(self.X.indices[counted], minlength=self.X.shape[1]) > 0
-
-    def weights_of_features(self) -> np.ndarray:
-        """As many as the labels that the pattern gives them."""
-        return np.diff(self.start)
 
 
 @njit(cache=True, nogil=True)

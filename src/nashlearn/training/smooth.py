@@ -29,6 +29,7 @@ _SUFFICIENT = 1e-4
 _HALVINGS = 30
 _STILL = 1e-6  # relative fall below which replies have arrived
 _LOOKS = 20  # at the same weights, while they are on their way
+_WORTH = 0.5  # gap, relative to what smoothing may add to the objective, below which a stage may be left early
 
 
 class Evaluation(NamedTuple):
@@ -129,12 +130,14 @@ class _Descent:
         self.problem, self.alpha, self.target, self.w, self.progress = problem, alpha, target, w, progress
         self.metric = np.ones(problem.n_weights) if metric is None else metric
         self.planes = Planes(problem.n_weights)
+        self.excess = 0.0  # what smoothing may have added to the last objective, beyond that at ``target``
 
     def objective(self, w: np.ndarray, smoothing: float) -> tuple[float, np.ndarray]:
         """``P(w)`` and its gradient; keeps the plane."""
         seen = self.problem.evaluate(w, smoothing)
         omega = seen.penalty / smoothing if smoothing else np.inf  # unknown: such a plane bounds the game alone
         self.planes.add(seen.gradient, seen.entropy, omega)
+        self.excess = -omega * (smoothing - self.target) if smoothing else 0.0
         return 0.5 * self.alpha * float(w @ w) + seen.loss, self.alpha * w + seen.gradient
 
     def certify(self) -> None:
@@ -142,17 +145,22 @@ class _Descent:
         value, _ = self.objective(self.w, self.target)
         self.progress.keep(self.w, value, self.planes.bound(self.alpha, self.target))
 
-    def run(self, stage: int, smoothing: float, tol: float, saved: Mapping[str, np.ndarray] | None) -> None:
-        """Descend to a relative gap of ``tol`` at this smoothing, until there is no time, or until no step helps."""
+    def run(self, stage: int, smoothing: float, tol: float, share: int, saved: Mapping[str, np.ndarray] | None) -> None:
+        """Descend to a relative gap of ``tol`` at this smoothing, until there is no time, or until no step helps.
+
+        From iteration ``share`` on, a gap that is small beside what smoothing adds to the objective ends it too.
+        """
         progress = self.progress
         if saved is None:
             value, gradient = self.objective(self.w, smoothing)
             curvature, dual = _Curvature(self.metric), self._offer(value, smoothing, -np.inf)
         else:
-            self.w, gradient, (_, value, dual) = saved["w"], saved["gradient"], saved["counts"].tolist()
+            self.w, gradient, (_, value, dual, self.excess) = saved["w"], saved["gradient"], saved["counts"].tolist()
             curvature = _Curvature(self.metric, saved["steps"], saved["changes"])
             self.planes.restore(saved)
         while relative_gap(value, dual) > tol and not progress.done:
+            if progress.n_iter >= share and value - dual <= _WORTH * self.excess:
+                break
             progress.n_iter += 1
             found = self._search(curvature.direction(gradient), value, gradient, smoothing)
             if found is None:
@@ -175,10 +183,10 @@ class _Descent:
             if progress.saves():
                 steps = [step for step, _, _ in curvature.pairs]
                 changes = [change for _, change, _ in curvature.pairs]
+                counts = stage, value, dual, self.excess
                 progress.save(
-                    "descent", w=w, gradient=gradient, counts=(stage, value, dual), steps=steps, changes=changes,
-                    **self.planes.state,
-                )  # fmt: skip
+                    "descent", w=w, gradient=gradient, counts=counts, steps=steps, changes=changes, **self.planes.state
+                )
 
     def _offer(self, value: float, smoothing: float, dual: float) -> float:
         """Offer the weights with a certificate for ``target``; the best bound of this stage."""
@@ -231,8 +239,10 @@ def anneal(
 ) -> Minimised:
     """Minimise the objective at smoothing ``target`` through the smoother ones of ``schedule``, or warn.
 
-    A stage ends at half of ``tol``; after each the weights are evaluated at ``target``, and the schedule is left as
-    soon as that certificate is within ``tol``.
+    A stage ends at half of ``tol``; or, where another smooth stage follows and its share of ``max_iter`` is spent, once
+    its gap is small beside what its own smoothing adds: otherwise a small ``tol`` would spend all on games that are
+    smoother than what is asked for. After each stage the weights are evaluated at ``target``, and the schedule is left
+    as soon as that certificate is within ``tol``.
     ``metric`` is a guess, up to a factor, of the diagonal of the inverse Hessian: it makes up for features of very
     different sizes.
     """
@@ -242,10 +252,12 @@ def anneal(
     saved = best.resume("descent")
     first = 0 if saved is None else int(saved["counts"][0])
     try:
-        for stage, smoothing in enumerate(schedule):
+        stages = list(schedule)
+        for stage, smoothing in enumerate(stages):
             if stage < first:
                 continue
-            descent.run(stage, smoothing, tol if smoothing == target else 0.5 * tol, saved)
+            share = max_iter * (stage + 1) // len(stages) if any(stages[stage + 1 :]) else max_iter
+            descent.run(stage, smoothing, tol if smoothing == target else 0.5 * tol, share, saved)
             saved = None
             if smoothing != target:
                 descent.certify()

@@ -21,7 +21,7 @@ from nashlearn.games.threads import in_threads
 from nashlearn.games.tree_game import solve_tree, tree_entropy, tree_scratch
 from nashlearn.training.checkpoint import Checkpoint, pack_generator, unpack_generator
 from nashlearn.training.hashed_arcs import WIDTH, Attributes, arc_indices, scale_of, score_sentence
-from nashlearn.training.missing_heads import completed, known_share
+from nashlearn.training.missing_heads import completed, known_share, known_weights
 from nashlearn.training.progress import Progress, Round
 
 __all__ = ["BlockResult", "play_games", "train_blocks"]
@@ -143,7 +143,7 @@ class _Games:
     ):
         self.data, self.omega, self.single_root, self.n_jobs, self._play = data, omega, single_root, n_jobs, play
         self.offset = np.concatenate([[0], np.cumsum(data.size * (data.size + 1))])
-        self.true_arcs, rate = self._arcs(heads), known_share(heads, omega)
+        self.true_arcs, rate = self._arcs(heads), known_share(known_weights(heads, omega))
         self.truth = np.zeros(self.offset[-1])
         self.truth[self.true_arcs] = 1.0 / rate
         self.share = np.repeat(omega, [np.count_nonzero(y >= 0) for y in heads]) / rate
