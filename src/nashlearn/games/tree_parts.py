@@ -122,7 +122,7 @@ class TreePartsGame:
                 at += 1
             least[at, m + s], bound[at] = -1.0, len(part) - 1.0
             at += 1
-        wide = sparse.hstack([sparse.csr_array(np.array(rows)), sparse.csr_array((len(rows), k))])
+        wide = sparse.hstack([sparse.csr_array(np.array(rows)), sparse.csr_array((len(rows), k))], format="csr")
         return _Programme(token, head, wide, sparse.csr_array(least), bound)
 
     def _crossed(self, made: _Programme, sets: list[np.ndarray]) -> np.ndarray:
@@ -163,7 +163,7 @@ class TreePartsGame:
             # Columns: arcs, parts, then the prices of the predictor's rows (free) and cuts (not negative).
             goal = np.concatenate([-reward, -w, np.ones(equal), -np.ones(len(sets))])
             price = sparse.hstack([-made.rows[:, :m].T, cross.T])
-            reply = sparse.hstack([sparse.eye_array(m), sparse.csr_array((m, k)), price])
+            reply = sparse.hstack([sparse.csr_array(sparse.identity(m)), sparse.csr_array((m, k)), price])
             local = sparse.hstack([made.least, sparse.csr_array((made.least.shape[0], equal + len(sets)))])
             own = sparse.hstack([-sparse.csr_array(cross), sparse.csr_array((len(sets), k + equal + len(sets)))])
             found = linprog(
