@@ -7,6 +7,7 @@ The iterate, ``lambda`` and ``mu`` are chosen by UAS on the development set, not
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import time
@@ -30,6 +31,7 @@ from reproduce.store import Store
 __all__ = [
     "DRAWS",
     "INPUTS",
+    "LONGER",
     "METHODS",
     "SIZES",
     "STEPS",
@@ -59,27 +61,30 @@ INPUTS: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
     "forms and tags": (("Turkish IMST",), SIZES[:3]),
 }
 DRAWS = 5
-STEPS = 200
+STEPS, LONGER = 200, 1000
 _EPOCHS = {10: 120, 50: 80, 100: 60, 1000: 20}
 _CHECKS = 5  # looks at the development set while the features are trained
 
-# The values of lambda, and of mu for each of them.
+# The values of lambda, and of mu for each of them. "longer" is "marginal" with more steps.
 METHODS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
     "biaf": ((0.0, 1e-2, 1e-1, 1.0), (0.0,)),
     "marginal": ((1e-2, 1e-1, 1.0), (0.0, 0.1, 1.0)),
     "stochastic": ((1e-2, 1e-1, 1.0), (0.0, 1.0)),
+    "longer": ((1e-1,), (1.0,)),
     "nash": ((1e-2, 1e-1, 1.0), (0.1, 1.0)),
     "game": ((1e-2, 1e-1, 1.0), (0.0,)),
 }
 
 
 def grid(method: str, m: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Lambdas and mus of a method; a thin grid for many sentences."""
+    """Lambdas and mus of a method; a thin grid for many sentences, and nothing that would take hours."""
     lambdas, mus = METHODS[method]
     if m < SIZES[-1]:
         return lambdas, mus
+    if method == "longer":
+        return (), mus
     thin = tuple(lam for lam in lambdas if lam != 1e-2)
-    return thin, {"stochastic": mus[:1], "nash": mus[1:]}.get(method, mus)
+    return thin, {"marginal": mus[2:], "stochastic": mus[:1], "nash": mus[1:]}.get(method, mus)
 
 
 Key = list[Any]
@@ -115,8 +120,11 @@ def _file(key: Key) -> Path:
     return _folder() / f"{inputs}-{name}-{m}-{draw}.npz".replace(" ", "_")
 
 
+_read = functools.cache(load_treebank)  # one process trains many backbones
+
+
 def _sample(name: str, m: int, draw: int) -> list[Sentence]:
-    sentences = load_treebank(*TREEBANKS[name][0])
+    sentences = _read(*TREEBANKS[name][0])
     rows = np.random.default_rng([draw, m]).permutation(len(sentences))[:m]
     return [sentences[i] for i in rows]
 
@@ -184,7 +192,10 @@ def uas(frozen: Frozen, design: ArcViews, w: np.ndarray) -> float:
 
 
 def backbone(key: Key) -> dict[str, Any]:
-    """Train the features of one draw on its sentences alone and store them; what its own last layer scores."""
+    """Train the features of one draw on its sentences alone and store them; what its own last layer scores.
+
+    On a GPU where there is one: its features are others than the processor's, by rounding and by what is dropped.
+    """
     import torch
 
     from nashlearn.torch.parser import BiaffineParser, Vocabulary, train_parser
@@ -194,8 +205,9 @@ def backbone(key: Key) -> dict[str, Any]:
     torch.set_num_threads(1)
     torch.manual_seed(draw)
     sample, evaluation = _sample(name, m, draw), TREEBANKS[name][1]
-    dev, test = load_treebank(evaluation, "dev"), load_treebank(evaluation, "test")
-    parser = BiaffineParser(Vocabulary(sample, tags="tags" in inputs))
+    dev, test = _read(evaluation, "dev"), _read(evaluation, "test")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    parser = BiaffineParser(Vocabulary(sample, tags="tags" in inputs)).to(device)
     best, kept, every = -1.0, {}, _EPOCHS[m] // _CHECKS
     for epoch, _ in enumerate(train_parser(parser, sample, loss=_binary, epochs=_EPOCHS[m], seed=draw), 1):
         if epoch % every == 0:
@@ -215,7 +227,7 @@ def backbone(key: Key) -> dict[str, Any]:
     design = frozen.design()
     predicted = best_trees_of(design.scores(weight.astype(np.float64).ravel()), design)
     seconds = time.perf_counter() - begin
-    record = {"key": key, "made": _digest(weight), "dev": best}
+    record = {"key": key, "made": _digest(weight), "device": device, "dev": best}
     return {**record, **_measures(frozen, predicted, label_weight), "seconds": seconds}
 
 
@@ -248,14 +260,15 @@ def layer(key: Key) -> dict[str, Any]:
     method, lam = key[5:7]
     frozen, label_weight, made = load(key[1:5])
     designs = {split: one.design() for split, one in frozen.items()}
-    train = {**LAYERS, "nash": _exact}[method]
+    train = {**LAYERS, "longer": LAYERS["marginal"], "nash": _exact}[method]
+    steps = LONGER if method == "longer" else STEPS
     heads, found = frozen["train"].split(frozen["train"].truth), []
     for mu in grid(method, key[3])[1]:
         begin, best, kept, at = time.process_time(), -1.0, np.zeros(0), 0
         spent = 0.0
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # games that the double oracle leaves above its tolerance
-            for step, w in enumerate(train(designs["train"], heads, lam, mu, STEPS), 1):
+            for step, w in enumerate(train(designs["train"], heads, lam, mu, steps), 1):
                 pause = time.process_time()
                 score = uas(frozen["dev"], designs["dev"], w)
                 spent += time.process_time() - pause
@@ -319,7 +332,7 @@ def of_one_making(store: Store, record: dict[str, Any]) -> bool:
 
 def rule(key: Key) -> dict[str, Any]:
     """UAS on the test set without any training: each word hangs from the next, the last from the root."""
-    test = load_treebank(TREEBANKS[key[2]][1], "test")
+    test = _read(TREEBANKS[key[2]][1], "test")
     heads = [np.append(np.arange(2, len(one) + 1), 0) for one in test]
     return {
         "key": key,

@@ -8,7 +8,8 @@ import pytest
 from nashlearn import games
 from nashlearn.training.arcs import TreeProblem
 from nashlearn.training.smooth import minimise
-from reproduce.parsers import DRAWS, grid
+from reproduce import parsers
+from reproduce.parsers import DRAWS, grid, of_one_making
 from reproduce.parsers_page import chosen, parsers_section, significance
 from reproduce.references.tree_admm import admm_path, frank_wolfe_path
 from reproduce.references.tree_layers import LAYERS, ArcViews, best_trees_of
@@ -115,6 +116,31 @@ def test_the_page_tells_what_is_stored_and_what_is_not(tmp_path):
     text = parsers_section(tmp_path)
     row = next(line for line in text.splitlines() if line.startswith("| 10 | UAS"))
     assert row.split(" | ")[3:7] == ["22.00 ± 1.58", "22.00 ± 1.58", "22.00 ± 1.58", "27.20 ± 1.74 †"]
-    assert row.split(" | ")[8] == "–", "layers on other features are not compared"
-    assert "m = 10, Marginal: +5.20 UAS against BiAF" in text and "stochastic at m = 10 (forms)" in text
+    assert row.split(" | ")[9] == "–", "layers on other features are not compared"
+    lead = next(line for line in text.splitlines() if line.startswith("| Turkish IMST, forms | 10"))
+    assert lead.split(" | ")[2:5] == ["+0.00 (1)", "+5.20 (2e-07) / +5.20 (2e-07)", "–"]
+    assert "*Marginal* +5.20 (significantly better in 1, worse in 0 of 1;" in text
+    assert "stochastic at m = 10 (forms)" in text and "longer at m = 1000" not in text, "what is not asked for"
     assert parsers_section(tmp_path / "nothing") == "" and section(tmp_path / "nothing") == ""
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("inputs", list(parsers.INPUTS))
+def test_a_layer_is_trained_on_the_features_of_its_backbone(tmp_path, monkeypatch, inputs):
+    pytest.importorskip("torch")
+    monkeypatch.setenv("NASHLEARN_FEATURES", str(tmp_path))
+    monkeypatch.setattr(parsers, "_EPOCHS", {10: 5})
+    monkeypatch.setattr(parsers, "STEPS", 20)
+    whole = parsers.load_treebank
+    monkeypatch.setattr(parsers, "_read", lambda name, split: whole(name, split)[: 100 if split == "train" else 20])
+    store, where = Store(tmp_path / "parsers.jsonl"), [inputs, "Turkish IMST", 10, 0]
+    store.add(parsers.backbone(["backbone", *where]))
+    frozen, _, made = parsers.load(where)
+    assert frozen["test"].dependents.shape[1] == frozen["train"].heads.shape[1] == 101
+    assert frozen["train"].sizes.size == 10 and frozen["dev"].sizes.size == 20
+    record = parsers.layer(["layer", *where, "marginal", 0.1])
+    assert record["made"] == made and of_one_making(store, record)
+    assert [fit["mu"] for fit in record["fits"]] == list(grid("marginal", 10)[1])
+    assert all(0.0 <= fit["las"] <= fit["uas"] <= 1.0 and fit["norm"] > 0 for fit in record["fits"])
+    store.add({**store[["backbone", *where]], "made": "another"})
+    assert not of_one_making(store, record)

@@ -22,7 +22,7 @@ from numba import njit
 from nashlearn.games.interior import Saddle, saddle_point
 from nashlearn.games.tree_cuts import Flow, flow_scratch, separate
 from nashlearn.games.tree_map import Workspace, best_tree, workspace
-from nashlearn.games.tree_projection import Cuts, cut_scratch, project_tree
+from nashlearn.games.tree_projection import Cuts, cut_scratch, price_cuts
 
 __all__ = [
     "TreeScratch",
@@ -38,6 +38,7 @@ __all__ = [
 _ROUNDS = 30
 _ITERATIONS = 100
 _REACH = 1.0  # entries of a row that are looked at first, in units of the largest loss of a token
+_SLACK = 0.05  # how far from worth using those may be that are looked at next, in the same unit
 
 
 class TreeScratch(NamedTuple):
@@ -51,7 +52,6 @@ class TreeScratch(NamedTuple):
     label: np.ndarray  # (n, n + 1) and its label
     usable: np.ndarray  # (n, n + 1) whether some tree holds the arc
     lift: np.ndarray  # (n, n + 1) prices of the cuts that an arc crosses
-    bar: np.ndarray  # (n,) what the entries of a row must reach
     heads: np.ndarray  # (n,)
     sets: np.ndarray  # (K, n) the cuts of the game
 
@@ -67,7 +67,6 @@ def tree_scratch(n: int) -> TreeScratch:
         np.empty((n, n + 1), np.int64),
         np.empty((n, n + 1), np.bool_),
         np.empty((n, n + 1)),
-        np.empty(n),
         np.empty(n, np.int64),
         np.empty((6 * n + 16, n), np.bool_),
     )
@@ -192,9 +191,9 @@ def _pure(n, p, q, s):
 
 @njit(cache=True, nogil=True)
 def _seed(n, single_root, s):
-    """Project the best arcs' scores: the cuts that this needs, and the prices that it adds to each arc (``s.lift``)."""
+    """Project the best arcs' scores, roughly: the cuts that this needs, and what they add to each arc (``s.lift``)."""
     s.other[:n, : n + 1] = s.arc[:n, : n + 1]
-    k = project_tree(s.other, n, single_root, s.cuts.x, s.heads, s.work, s.cuts, s.flow)[1]
+    k, _ = price_cuts(s.other, n, single_root, True, s.heads, s.work, s.cuts, s.flow)
     s.lift[:n, : n + 1] = 0.0
     K = 0
     for c in range(k):
@@ -211,28 +210,69 @@ def _seed(n, single_root, s):
 
 
 @njit(cache=True, nogil=True)
-def _entries(theta, n, single_root, reach, s):
-    """Tokens, heads and labels of the entries within ``reach`` of the best of their row, prices added.
+def _take_near(theta, n, reach, take, s):
+    """Take the entries within ``reach`` of the best of their row, prices added."""
+    for d in range(n):
+        top = -np.inf
+        for h in range(n + 1):
+            if h != d + 1:
+                for j in range(theta.shape[2]):
+                    top = max(top, theta[d, h, j] + s.lift[d, h])
+        for h in range(n + 1):
+            for j in range(theta.shape[2]):
+                if theta[d, h, j] > -np.inf and theta[d, h, j] + s.lift[d, h] >= top - reach:
+                    take[d, h, j] = True
+
+
+@njit(cache=True, nogil=True)
+def _take_priced(theta, slack, y, lam, K, n, take, s):
+    """Take the entries that either player would use at the potentials of the game played without them."""
+    one = lam.shape[1] - K
+    for d in range(n):
+        for h in range(n + 1):
+            price_p, price_q = y[0, d], y[1, d]
+            if h == 0:
+                for c in range(one):
+                    price_p += lam[0, c]
+                    price_q += lam[1, c]
+            for c in range(K):
+                if s.sets[c, d] and (h == 0 or not s.sets[c, h - 1]):
+                    price_p += lam[0, c + one]
+                    price_q += lam[1, c + one]
+            for j in range(theta.shape[2]):
+                if theta[d, h, j] > -np.inf and (price_p > slack or theta[d, h, j] + price_q >= -slack):
+                    take[d, h, j] = True
+
+
+@njit(cache=True, nogil=True)
+def _take_replies(theta, n, single_root, take, s):
+    """Take the trees that :func:`certify` has just found against either player: while there is a gap, one is new."""
+    for scores in (s.arc, s.other):
+        best_tree(scores, n, single_root, s.heads, s.work)
+        for d in range(n):
+            for j in range(theta.shape[2]):
+                if theta[d, s.heads[d], j] > -np.inf:
+                    take[d, s.heads[d], j] = True
+
+
+@njit(cache=True, nogil=True)
+def _entries(theta, n, single_root, take, s):
+    """Tokens, heads and labels of the entries that are taken.
 
     Arcs that no tree among them holds are left out, as the interior point method must have it.
     """
     L = theta.shape[2]
     at = np.empty((3, n * (n + 1) * L), np.int64)
     for d in range(n):
-        top = -np.inf
         for h in range(n + 1):
-            if h != d + 1:
-                top = max(top, s.arc[d, h] + s.lift[d, h])
-        s.bar[d] = top - reach
-        for h in range(n + 1):
-            s.other[d, h] = s.arc[d, h] if s.arc[d, h] + s.lift[d, h] >= s.bar[d] else -np.inf
+            s.other[d, h] = 0.0 if take[d, h].any() else -np.inf
     find_usable(s.other, n, single_root, s.usable, s.flow)
     m = 0
     for d in range(n):
         for h in range(n + 1):
             if s.usable[d, h]:
                 for j in range(L):
-                    if theta[d, h, j] > -np.inf and theta[d, h, j] + s.lift[d, h] >= s.bar[d]:
+                    if take[d, h, j]:
                         at[0, m], at[1, m], at[2, m] = d, h, j
                         m += 1
     return at[:, :m].copy()
@@ -311,25 +351,29 @@ def solve_tree(
         return lower, max(upper - lower, 0.0)
     best_labelled(theta, n, single_root, s.arc, s.label, s.heads, s.work)
     K = _seed(n, single_root, s)
-    reach = _REACH * (price[:n].max() + mu)
+    reach, take = _REACH * (price[:n].max() + mu), np.zeros(theta.shape, np.bool_)
+    _take_near(theta, n, reach, take, s)
     value, gap, entries = lower, upper - lower, 0
     while gap > 100.0 * tol * (1.0 + abs(value)):
-        best_labelled(theta, n, single_root, s.arc, s.label, s.heads, s.work)
-        at = _entries(theta, n, single_root, reach, s)
+        at = _entries(theta, n, single_root, take, s)
         if at.shape[1] > entries:
             entries = at.shape[1]
-            K = _play(theta, price, mu, n, single_root, tol, at, K, p, q, s)
+            K, y, lam = _play(theta, price, mu, n, single_root, tol, at, K, p, q, s)
             upper, lower = certify(theta, price, mu, n, single_root, p, q, s)
             value, gap = lower, upper - lower
-        elif reach == np.inf:
+            _take_replies(theta, n, single_root, take, s)
+            _take_priced(theta, _SLACK * price[:n].max(), y, lam, K, n, take, s)
+        elif reach < np.inf:
+            reach = 3.0 * reach if reach < 10.0 * price[:n].max() else np.inf
+            _take_near(theta, n, reach, take, s)
+        else:
             break
-        reach = 3.0 * reach if reach < 10.0 * price[:n].max() else np.inf
     return value, max(gap, 0.0)
 
 
 @njit(cache=True, nogil=True)
 def _play(theta, price, mu, n, single_root, tol, at, K, p, q, s):
-    """The interior point method on the entries ``at``, with cuts as they are violated; their number."""
+    """The interior point method on the entries ``at``, with cuts as they are violated; their number, and potentials."""
     m = at.shape[1]
     reward, weight = np.empty(m), np.empty(m)
     for e in range(m):
@@ -357,7 +401,7 @@ def _play(theta, price, mu, n, single_root, tol, at, K, p, q, s):
     for e in range(m):
         p[at[0, e], at[1, e], at[2, e]] = x[0, e]
         q[at[0, e], at[1, e], at[2, e]] = x[1, e]
-    return K
+    return K, y, lam
 
 
 @njit(cache=True, nogil=True)

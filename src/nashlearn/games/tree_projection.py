@@ -24,7 +24,7 @@ from nashlearn.games.tree_map import Workspace, best_tree, contracted_sets
 from nashlearn.games.tree_nearest import nearest_point
 from nashlearn.games.zero_one import shifted_threshold
 
-__all__ = ["Cuts", "cut_scratch", "frank_wolfe_gap", "project_labelled", "project_tree", "project_trees"]
+__all__ = ["Cuts", "cut_scratch", "frank_wolfe_gap", "price_cuts", "project_labelled", "project_tree", "project_trees"]
 
 _NEWTON = 60  # steps for one set of cuts
 _ROUNDS = 40  # of cuts
@@ -293,13 +293,13 @@ def frank_wolfe_gap(w, x, n, single_root, slope, heads, work):
 
 
 @njit(cache=True, nogil=True)
-def project_tree(
-    w: np.ndarray, n: int, single_root: bool, x: np.ndarray, heads: np.ndarray, work: Workspace, cuts: Cuts, flow: Flow
-) -> tuple[float, int]:
-    """Project ``w`` (n, n + 1), finite or ``-inf``, into ``x``; the certified gap, -1 where there is no tree, and
-    the number of cuts in use.
+def price_cuts(
+    w: np.ndarray, n: int, single_root: bool, loose: bool, heads: np.ndarray, work: Workspace, cuts: Cuts, flow: Flow
+) -> tuple[int, float]:
+    """The cuts that the projection of ``w`` needs, with their multipliers in ``cuts.lam`` and the point in ``cuts.x``.
 
-    ``w`` is changed: each row is shifted to the largest score 0, which moves no projection.
+    ``loose`` multipliers are good to three digits. ``w`` is changed: each row is shifted to the largest score 0, which
+    moves no projection. Answers the number of cuts, -1 where there is no tree, and what counts as exact.
     """
     spread = 0.0
     for d in range(n):
@@ -308,14 +308,14 @@ def project_tree(
             if h != d + 1 and w[d, h] > -np.inf:
                 top, low = max(top, w[d, h]), min(low, w[d, h])
         if top == -np.inf:
-            return -1.0, 0
+            return -1, 0.0
         spread = max(spread, top - low)
         for h in range(n + 1):
             w[d, h] -= top
         w[d, d + 1] = -np.inf
     count = best_tree(w, n, single_root, heads, work)
     if count == 0:
-        return -1.0, 0
+        return -1, 0.0
     exact = 1e-14 * (1.0 + spread) * n
     k = _start(n, count, single_root, work, cuts)
     goal = _LOOSE  # cuts that are plainly violated need no exact multipliers
@@ -326,19 +326,30 @@ def project_tree(
         k = _forget_idle(n, k, cuts)
         new = separate(cuts.x, n, cuts.members[k:], max(1e-12 * n * (1.0 + spread), 10.0 * goal), flow)
         if new == 0:
-            if goal == exact:
+            if loose or goal == exact:
                 break
             goal = exact
         cuts.lam[k : k + new] = 0.0
         cuts.free[k : k + new] = False
         k += new
+    return k, exact
+
+
+@njit(cache=True, nogil=True)
+def project_tree(
+    w: np.ndarray, n: int, single_root: bool, x: np.ndarray, heads: np.ndarray, work: Workspace, cuts: Cuts, flow: Flow
+) -> float:
+    """Project ``w`` (n, n + 1), finite or ``-inf`` and changed, into ``x``; the certified gap, -1 without a tree."""
+    k, exact = price_cuts(w, n, single_root, False, heads, work, cuts, flow)
+    if k < 0:
+        return -1.0
     x[:n, : n + 1] = cuts.x[:n, : n + 1]
     gap = frank_wolfe_gap(w, x, n, single_root, cuts.slope, heads, work)
     if not abs(gap) <= 10.0 * exact:
         again = np.empty((n, n + 1, 1))
         gap = nearest_point(w[:n, : n + 1].copy().reshape(n, n + 1, 1), n, single_root, again, heads, work)
         x[:n, : n + 1] = again[:, :, 0]
-    return max(gap, 0.0), k
+    return max(gap, 0.0)
 
 
 @njit(cache=True, nogil=True)
@@ -349,7 +360,7 @@ def project_trees(
     n = w.shape[1]
     heads = np.empty(n, np.int64)
     for i in range(w.shape[0]):
-        gap[i] = project_tree(w[i], n, single_root, x[i], heads, work, cuts, flow)[0]
+        gap[i] = project_tree(w[i], n, single_root, x[i], heads, work, cuts, flow)
 
 
 @njit(cache=True, nogil=True)
