@@ -41,7 +41,7 @@ SIZES = {"symbolic": (10, 100), "visual": (10, 100, 1000)}
 DRAWS = {"symbolic": {10: 3, 100: 3}, "visual": {10: 1, 100: 1, 1000: 1}}
 METHODS = {"nash": "MANA", "ssvm": "M3N"}
 ALPHAS = {"symbolic": (1e-3,), "visual": (1e-3, 1e-4, 1e-5)}
-SETTINGS = {"smoothing": 0.5, "max_iter": 100}
+SMOOTHING, MAX_ITER = 0.5, {10: 100, 100: 100, 1000: 50}
 
 
 @cache
@@ -110,7 +110,8 @@ def work(key: list[Any]) -> dict[str, Any]:
     _, kind, m, missing, method, draw, n_test, alpha = key
     X, y, pi = puzzles(kind, m, missing, draw, "train")
     given = {"propensities": pi} if missing else {}
-    model = NashMarkovNetwork(alpha=alpha, n_jobs=-1 if m == 1000 else 1, **SETTINGS)
+    jobs = -1 if m == 1000 else 1
+    model = NashMarkovNetwork(alpha=alpha, smoothing=SMOOTHING, max_iter=MAX_ITER[m], n_jobs=jobs)
     model, seconds = trained(method, model, X, y, **given)
     del X
     record = {"key": key, "seconds": seconds, "gap": model.dual_gap_}

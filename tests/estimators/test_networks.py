@@ -243,6 +243,7 @@ def good():
         (lambda X, y: (X, [[-1] * 30] * 3), "no labels"),
         (lambda X, y: (X, [[4] * 30] * 3), "one class only"),
         (lambda X, y: (X, [y[0], ["a"] * 30, y[2]]), "one kind"),
+        (lambda X, y: (X, [y[0], [float("nan")] * 30, y[2]]), "NaN, which is no label; mark missing labels by None"),
     ],
 )
 def test_bad_sequences(change, words):
@@ -272,6 +273,9 @@ def test_more_bad_input():
         ([np.ones(30)] * 2, "each of the 3 examples"),
         ([np.ones(29)] * 3, r"each of the 30 nodes"),
         ([(np.ones(30), np.ones(30))] * 3, r"each of the 29 edges"),
+        (0.5, "propensities must be a list"),
+        ("abc", "propensities must be a list"),
+        ((np.ones(29) for _ in range(3)), r"each of the 30 nodes"),
     ]:
         with pytest.raises(ValueError, match=words):
             NashTagger().fit(X, y, propensities=propensities)

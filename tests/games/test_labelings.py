@@ -75,6 +75,19 @@ def test_no_cut_where_states_repel_or_are_forbidden():
     assert cut(*(problem(1, 4, 3, 0.0)[i] for i in (0, 2, 3)), 1e-9) is None
 
 
+@pytest.mark.parametrize("scale", [1e-12, 1e-9, 1e-6, 1.0, 1e9])
+def test_what_is_proved_does_not_depend_on_the_scale(scale):
+    number, rng = np.arange(20).reshape(4, 5), np.random.default_rng(3)
+    across, down = (number[:, :-1], number[:, 1:]), (number[:-1], number[1:])
+    edges = np.concatenate([np.stack([a.ravel(), b.ravel()], axis=1) for a, b in (across, down)])
+    for k in (2, 3):
+        f, T = 0.3 * scale * rng.standard_normal((20, k)), scale * rng.standard_normal((len(edges), k, k))
+        truth = markov(edges, k, exact=True).maximise((f, T)).score
+        found = markov(edges, k, exact=False).maximise((f, T))
+        assert found.bound >= truth - 1e-9 * scale
+        assert found.status != "optimal" or found.score >= truth - 1e-7 * scale
+
+
 def test_a_large_attracting_grid_is_proved_at_once():
     number = np.arange(64 * 64).reshape(64, 64)
     across, down = (

@@ -235,6 +235,26 @@ def test_smoothed_value_and_gradient(name, seed, loss):
     assert abs((up - down) / (2 * h) - slope) <= 2e-3
 
 
+@settings(max_examples=40, deadline=None)
+@given(seed=seeds, k=st.integers(2, 5), case=st.sampled_from([(1, 0.01, 1e-6), (1, 0.3, 1e-6), (4, 0.3, 1e-3)]))
+def test_replies_to_large_costs_settle(seed, k, case):
+    """Unequal costs far above the smoothing: the predictor's steps must lower the cost, or they go round in circles."""
+    rng, (n, eps, tol) = np.random.default_rng(seed), case
+    costs = rng.uniform(1, 10, size=(k, k)) * (1 - np.eye(k))
+    edges = np.column_stack([np.arange(n - 1), np.arange(1, n)])
+    scores = rng.normal(size=(n, k)), rng.normal(size=(n - 1, k, k))
+    game = games.markov(edges, k, loss=costs)
+    smooth, exact = game.solve(scores, smoothing=eps, tol=tol), game.solve(scores)
+    assert smooth.gap <= tol
+    assert -1e-6 <= smooth.value - exact.value <= eps * n * np.log(k) + tol
+
+
+def test_a_game_whose_steps_once_went_round_in_circles():
+    costs = [[0, 2.36, 9.22], [9.1, 0, 3.97], [6.51, 5.3, 0]]
+    game = games.markov(np.zeros((0, 2), dtype=int), [3], loss=costs)
+    assert game.solve((np.array([[-1.33, 1.4, 0.65]]), np.zeros((0, 3, 3))), smoothing=0.3, tol=1e-6).gap <= 1e-6
+
+
 def test_smoothing_vanishes():
     case = Instance("tree", 3, "zero_one")
     exact = case.value()

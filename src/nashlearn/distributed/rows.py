@@ -173,7 +173,7 @@ def fit_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     alpha, d = float(estimator.alpha), X.shape[1]
     if seen.labels.size < 2:
         raise ValueError(
-            f"y holds {'one class only, ' + repr(seen.labels[0]) if seen.labels.size else 'no labels'}; "
+            f"y holds {'one class only, ' + repr(seen.labels.tolist()[0]) if seen.labels.size else 'no labels'}; "
             f"{type(estimator).__name__} needs at least two distinct labels."
         )
     share = _shares(estimator.class_weight, seen)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nashlearn.estimators._network_input import Graphs, labels_of
+from nashlearn.estimators._network_input import Graphs, each_example, labels_of
 from nashlearn.games.markov.batch import Networks
 from nashlearn.games.threads import threads
 
@@ -42,10 +42,9 @@ def given_propensities(given: Any, graphs: Graphs, missing: np.ndarray) -> tuple
     """The user's probabilities for all nodes and all edges, checked."""
     if given is None:
         return None
-    if len(given) != graphs.sizes.size:
-        raise ValueError(f"propensities must be given for each of the {graphs.sizes.size} examples; got {len(given)}.")
+    entries = each_example(given, graphs.sizes.size, "propensities")
     nodes, pairs = [], []
-    for i, (one, n, m) in enumerate(zip(given, graphs.sizes.tolist(), graphs.edge_counts.tolist(), strict=True)):
+    for i, (one, n, m) in enumerate(zip(entries, graphs.sizes.tolist(), graphs.edge_counts.tolist(), strict=True)):
         both = isinstance(one, tuple)
         own = np.asarray(one[0] if both else one, dtype=np.float64)
         if own.shape != (n,):

@@ -140,7 +140,7 @@ class NetworkNash(StructuredNash):
         except TypeError:
             raise ValueError("y must hold labels of one kind, which can be sorted.") from None
         if self.classes_.size < 2:
-            raise ValueError(f"y holds one class only, {self.classes_[0]!r}; at least two are needed.")
+            raise ValueError(f"y holds one class only, {self.classes_.tolist()[0]!r}; at least two are needed.")
         k = self.classes_.size
         y_code = np.full(labels.size, -1)
         y_code[~missing] = codes
@@ -191,7 +191,7 @@ class NetworkNash(StructuredNash):
         if k == 0:
             raise ValueError("y holds no labels: all are missing.")
         if k < 2:
-            raise ValueError(f"y holds one class only, {words.classes[0]!r}; at least two are needed.")
+            raise ValueError(f"y holds one class only, {words.classes.tolist()[0]!r}; at least two are needed.")
         self._check_loss(k)
         single = Graphs(np.zeros((1, words.width)), np.ones(1, np.int64), [np.zeros((0, 2), np.int64)], None)
         self._n_extra = self._extra_columns(single).shape[1]

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from nashlearn.games.markov.game import check_edges
 
-__all__ = ["Graphs", "NamedFeatures", "labels_of", "node_counts", "read_graphs", "read_sequences"]
+__all__ = ["Graphs", "NamedFeatures", "each_example", "labels_of", "node_counts", "read_graphs", "read_sequences"]
 
 
 @dataclass
@@ -230,6 +230,8 @@ def labels_of(y: Any, sizes: np.ndarray, name: str = "y") -> tuple[np.ndarray, n
     missing = np.array(
         [label is None or (not isinstance(label, str) and label == -1) for label in flat], dtype=np.bool_
     )
+    if any(isinstance(label, float) and label != label for label in flat):
+        raise ValueError(f"{name} holds NaN, which is no label; mark missing labels by None or -1.")
     if len({isinstance(label, str) for label, gone in zip(flat, missing, strict=True) if not gone}) > 1:
         raise ValueError(f"{name} must hold labels of one kind: it mixes strings with others.")
     labels = np.empty(len(flat), dtype=object)
@@ -237,13 +239,21 @@ def labels_of(y: Any, sizes: np.ndarray, name: str = "y") -> tuple[np.ndarray, n
     return labels, missing
 
 
+def each_example(given: Any, n: int, name: str) -> list[Any]:
+    """The entries of an argument that has one for each example."""
+    if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
+        raise ValueError(f"{name} must be a list with an entry for each of the {n} examples; got {given!r:.60}.")
+    entries = list(given)
+    if len(entries) != n:
+        raise ValueError(f"{name} must be given for each of the {n} examples; got {len(entries)}.")
+    return entries
+
+
 def node_counts(node_weight: Any, sizes: np.ndarray) -> np.ndarray | None:
     """What a mistake at each node of all examples counts, checked; None for 1 each."""
     if node_weight is None:
         return None
-    if len(node_weight) != sizes.size:
-        raise ValueError(f"node_weight must be given for each of the {sizes.size} examples; got {len(node_weight)}.")
-    parts = [np.asarray(part, dtype=np.float64) for part in node_weight]
+    parts = [np.asarray(part, dtype=np.float64) for part in each_example(node_weight, sizes.size, "node_weight")]
     for i, (part, n) in enumerate(zip(parts, sizes.tolist(), strict=True)):
         if part.shape != (n,):
             raise ValueError(f"node_weight[{i}] must hold a number for each of the {n} nodes; got shape {part.shape}.")

@@ -158,6 +158,7 @@ class _Descent:
             self.w, gradient, (_, value, dual, self.excess) = saved["w"], saved["gradient"], saved["counts"].tolist()
             curvature = _Curvature(self.metric, saved["steps"], saved["changes"])
             self.planes.restore(saved)
+            self._catch_up(value - 0.5 * self.alpha * float(self.w @ self.w), smoothing)
         while relative_gap(value, dual) > tol and not progress.done:
             if progress.n_iter >= share and value - dual <= _WORTH * self.excess:
                 break
@@ -187,6 +188,12 @@ class _Descent:
                 progress.save(
                     "descent", w=w, gradient=gradient, counts=counts, steps=steps, changes=changes, **self.planes.state
                 )
+
+    def _catch_up(self, loss: float, smoothing: float) -> None:
+        """Let replies that are kept between evaluations, but in no checkpoint, come back to where they were."""
+        for _ in range(_LOOKS):
+            if self.problem.evaluate(self.w, smoothing).loss <= loss + _STILL * abs(loss):
+                break
 
     def _offer(self, value: float, smoothing: float, dual: float) -> float:
         """Offer the weights with a certificate for ``target``; the best bound of this stage."""

@@ -10,6 +10,8 @@ capacities are rounded down, and what is left of them is sent again in finer uni
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
@@ -22,10 +24,13 @@ _LARGEST = 2.0**30  # capacity
 _PHASES = 4
 
 
-def cut(g: Incidence, f: np.ndarray, T: np.ndarray, rounding: float) -> tuple[np.ndarray, float] | None:
+def cut(
+    g: Incidence, f: np.ndarray, T: np.ndarray, rounding: float, until: float = np.inf
+) -> tuple[np.ndarray, float] | None:
     """Labels (n,) that are best up to ``rounding``, and a bound on every labeling's score.
 
-    None where a node has more than two states, a label or pair is forbidden, or an edge does not attract.
+    None where a node has more than two states, a label or pair is forbidden, or an edge does not attract. Past
+    ``until`` no finer flow is begun; one that is under way is not broken off.
     """
     if f.shape[1] != 2 or not (np.isfinite(f).all() and np.isfinite(T).all()):
         return None
@@ -46,6 +51,8 @@ def cut(g: Incidence, f: np.ndarray, T: np.ndarray, rounding: float) -> tuple[np
     most = float(left.data.sum()) or 1.0  # that can still flow
     for _ in range(_PHASES):
         unit = _LARGEST / most
+        if not np.isfinite(unit):
+            return None
         capacity = left.copy()
         capacity.data = np.floor(np.minimum(left.data, most) * unit).astype(np.int32)
         found = maximum_flow(capacity.astype(np.int32), source, sink)
@@ -53,7 +60,7 @@ def cut(g: Incidence, f: np.ndarray, T: np.ndarray, rounding: float) -> tuple[np
         left = sparse.csr_matrix(left - found.flow / unit)
         left.data = np.maximum(left.data, 0.0)
         most = left.nnz / unit
-        if most <= rounding:
+        if most <= rounding or time.monotonic() > until:
             break
     open_arcs = sparse.csr_matrix(capacity - found.flow)
     open_arcs.data = np.maximum(open_arcs.data, 0)

@@ -181,7 +181,9 @@ class MarkovGame:
 
         Where ``is_exact`` is false: ``method="exact"`` (the default) ends with an integer programme, and proves its
         answer best unless ``time_limit`` seconds (60) are not enough; ``method="ascent"`` is the fast search alone.
-        Two states whose neighbours attract each other are decided by a minimum cut, exactly, in either case.
+        Two states whose neighbours attract each other, with nothing forbidden, are decided by a minimum cut in either
+        case; a flow that is under way when the time is up is not broken off. "optimal" is meant up to 1e-9 of the
+        scores' spread, or of the labeling's score if that is larger.
         """
         solver, f, T = self._checked(scores)
         return solver.maximise(f, T, **options)

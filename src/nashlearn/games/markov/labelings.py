@@ -121,13 +121,11 @@ class _Ascent:
 
     @property
     def proved(self) -> bool:
-        return self.bound == -np.inf or bool(
-            self.bound - self.score <= _ROUNDING * max(1.0, abs(self.score), self.unit)
-        )
+        return self.bound == -np.inf or bool(self.bound - self.score <= _ROUNDING * max(abs(self.score), self.unit))
 
-    def cut(self) -> bool:
+    def cut(self, until: float) -> bool:
         """Offer the labeling of a minimum cut, where there is one; whether its bound proves it best."""
-        found = cut(self.g, self.f, self.T, _ROUNDING * self.unit)
+        found = cut(self.g, self.f, self.T, _ROUNDING * self.unit, until)
         if found is None:
             return False
         before, self.bound = self.bound, found[1]
@@ -190,7 +188,7 @@ class _Ascent:
     def exhaust(self, until: float) -> None:
         """Search until the best labeling is proved or the clock says ``until``; the bound falls in either case."""
         node, pair, bound = deficits(self.g, self.possible_f, self.T, self.best_alpha)
-        rounding = _ROUNDING * max(1.0, abs(bound), self.unit)
+        rounding = _ROUNDING * max(abs(bound), self.unit)
         worst = sum(float(np.where(np.isfinite(d), d, 0.0).reshape(len(d), -1).max(axis=1).sum()) for d in (node, pair))
         hunt = Search(self.g, node, pair, self.unit, rounding)
         most = min(bound - self.score, worst)
@@ -220,14 +218,14 @@ class _Ascent:
             )
         reduced[~allowed] = -np.inf
         short = reduced.max(axis=1, keepdims=True) - reduced
-        slack = _ROUNDING * max(1.0, abs(self.bound), self.unit)
+        slack = _ROUNDING * max(abs(self.bound), self.unit)
         return (self.bound - short >= self.score - slack) & allowed
 
 
 def _ascent(g: Incidence, f: np.ndarray, T: np.ndarray, time_limit: float) -> Labeling:
     until = time.monotonic() + time_limit
     search = _Ascent(g, f, T)
-    if not search.cut():
+    if not search.cut(until):
         search.run(until)
     bound = max(search.bound, search.score)
     return Labeling(search.labels, search.score, bound, "optimal" if search.proved else "heuristic")
@@ -236,7 +234,7 @@ def _ascent(g: Incidence, f: np.ndarray, T: np.ndarray, time_limit: float) -> La
 def _exact(g: Incidence, f: np.ndarray, T: np.ndarray, time_limit: float) -> Labeling:
     until = time.monotonic() + time_limit
     search = _Ascent(g, f, T)
-    if not search.cut():
+    if not search.cut(until):
         search.run(until)
     if not search.proved:
         search.exhaust(min(until, time.monotonic() + min(_SEARCH * time_limit, _SEARCH_SECONDS)))

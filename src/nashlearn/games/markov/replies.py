@@ -191,17 +191,15 @@ def _pair_steps(L, w, options, c, k, eps, p, lift, q):
         for a in range(k):
             square += q[a] / norm * (w * (L[cheap, a] - L[dear, a]) - mean) ** 2
         step = p[dear] if square <= 0.0 else min(p[dear], (high - low) * eps / square)
-        # The curve may bend more sharply further on: halve until the slope at the end does not point back too hard.
+        # The curve may bend more sharply further on: halve until the cost falls enough.
+        before = top + eps * np.log(norm)
         for _ in range(60):
-            slope, mass, peak = 0.0, 0.0, -np.inf
+            mass, peak = 0.0, -np.inf
             for a in range(k):
                 peak = max(peak, c[a] + lift[a] + step * w * (L[cheap, a] - L[dear, a]))
             for a in range(k):
-                d = w * (L[cheap, a] - L[dear, a])
-                e = np.exp((c[a] + lift[a] + step * d - peak) / eps)
-                slope += e * d
-                mass += e
-            if slope / mass <= 0.9 * (high - low):
+                mass += np.exp((c[a] + lift[a] + step * w * (L[cheap, a] - L[dear, a]) - peak) / eps)
+            if peak + eps * np.log(mass) <= before - 0.1 * step * (high - low):
                 break
             step *= 0.5
         p[cheap] += step
