@@ -41,7 +41,7 @@ SIZES = {"symbolic": (10, 100), "visual": (10, 100, 1000)}
 DRAWS = {"symbolic": {10: 3, 100: 3}, "visual": {10: 1, 100: 1, 1000: 1}}
 METHODS = {"nash": "MANA", "ssvm": "M3N"}
 ALPHAS = {"symbolic": (1e-3,), "visual": (1e-3, 1e-4, 1e-5)}
-SMOOTHING, MAX_ITER = 0.5, {10: 100, 100: 100, 1000: 50}
+SMOOTHING, MAX_ITER, TOL = 0.5, {10: 100, 100: 100, 1000: 50}, {10: 1e-2, 100: 1e-2, 1000: 0.15}
 
 
 @cache
@@ -111,7 +111,7 @@ def work(key: list[Any]) -> dict[str, Any]:
     X, y, pi = puzzles(kind, m, missing, draw, "train")
     given = {"propensities": pi} if missing else {}
     jobs = -1 if m == 1000 else 1
-    model = NashMarkovNetwork(alpha=alpha, smoothing=SMOOTHING, max_iter=MAX_ITER[m], n_jobs=jobs)
+    model = NashMarkovNetwork(alpha=alpha, smoothing=SMOOTHING, tol=TOL[m], max_iter=MAX_ITER[m], n_jobs=jobs)
     model, seconds = trained(method, model, X, y, **given)
     del X
     record = {"key": key, "seconds": seconds, "gap": model.dual_gap_}

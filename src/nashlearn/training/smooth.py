@@ -27,6 +27,7 @@ __all__ = ["Evaluation", "Minimised", "StructuredProblem", "anneal", "minimise"]
 _MEMORY = 20
 _SUFFICIENT = 1e-4
 _HALVINGS = 30
+_LEAST = 1e-12  # relative fall that a step must promise
 _STILL = 1e-6  # relative fall below which replies have arrived
 _LOOKS = 20  # at the same weights, while they are on their way
 _WORTH = 0.5  # gap, relative to what smoothing may add to the objective, below which a stage may be left early
@@ -220,6 +221,8 @@ class _Descent:
             curve = new - value - step * slope
             factor = -0.5 * step * slope / curve if np.isfinite(curve) and curve > 0 else 0.5
             step *= min(max(factor, 0.1), 0.5)
+            if -step * slope <= _LEAST * abs(value):
+                break
         return None
 
 
