@@ -369,9 +369,11 @@ def test_operators_pass_pytorchs_own_checks():
     numbers = torch.empty(0, dtype=torch.float64)
     arguments = (scores, y, None, numbers, "zero_one", 0.0, -100, "mean", False)
     checks = ("test_schema", "test_faketensor")
-    torch.library.opcheck(torch.ops.nashlearn.loss.default, arguments, test_utils=checks)
+    found = torch.library.opcheck(torch.ops.nashlearn.loss.default, arguments, test_utils=checks)
+    assert found == dict.fromkeys(checks, "SUCCESS")
     arguments = (scores, numbers, "abstain", 0.3)
-    torch.library.opcheck(torch.ops.nashlearn.strategy.default, arguments, test_utils=checks)
+    found = torch.library.opcheck(torch.ops.nashlearn.strategy.default, arguments, test_utils=checks)
+    assert found == dict.fromkeys(checks, "SUCCESS")
 
 
 def test_state_and_devices_follow_the_module():
