@@ -76,7 +76,7 @@ def averaged_perceptron(
     data: Attributes, heads: list[np.ndarray], passes: int, single_root: bool, rng: np.random.Generator
 ) -> np.ndarray:
     """The mean of the weights over all steps of the structured perceptron."""
-    from nashlearn.games.tree_game import tree_scratch
+    from nashlearn.games.tree_entries import tree_scratch
 
     w, total = np.zeros(1 << data.bits), np.zeros(1 << data.bits)
     flat, first = np.concatenate(heads), np.concatenate([[0], np.cumsum(data.size)])

@@ -11,7 +11,10 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from nashlearn import games
+from nashlearn.games.markov import stars
 from nashlearn.games.markov.batch import Networks
+from nashlearn.games.markov.game import compiled_loss
+from nashlearn.games.markov.local import EDGE_HEAT, LocalSolver
 from nashlearn.games.threads import threads
 from nashlearn.training.network import NetworkProblem
 from nashlearn.training.node_features import DenseFeatures, SparseFeatures
@@ -223,6 +226,36 @@ def test_no_bound_exceeds_the_objective_where_graphs_are_relaxed(alpha, smoothin
     data = Data([(4, K4)] * 6, d=2, exact=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        found = minimise(data.problem, alpha, smoothing=smoothing, tol=1e-6, max_iter=60)
+        found = minimise(data.problem, alpha, smoothing=smoothing, tol=1e-6, max_iter=150)
     assert all(now.bound <= now.objective * (1 + 1e-9) for now in found.rounds)
     assert found.dual_gap < 0.2
+
+
+def test_the_drift_makes_the_gradient_that_of_a_relaxed_bound():
+    # With multipliers far from their optimum the bound is attained by beliefs that do not agree.
+    solver = LocalSolver(
+        CYCLE, np.full(4, 3), compiled_loss("zero_one", np.full(4, 3), np.ones(4)), [1 - np.eye(3)] * 4
+    )
+    rng = np.random.default_rng(0)
+    f, T, df, dT = (rng.normal(scale=3.0, size=s) for s in ((4, 3), (4, 3, 3)) * 2)
+    eps, state, step = 0.5, solver.start(), 1e-6
+    found = solver.improve(f, T, eps, state, rounds=1)
+    assert np.abs(found.own - found.pairs).max() > 1e-3
+    assert np.allclose(found.pairs.sum(axis=2), found.nodes[CYCLE[:, 0]])
+    there, back = (
+        float(
+            stars.bound(solver.loss, solver.graph, f + s * df, stars.heated(T + s * dT, EDGE_HEAT * eps), eps, *state)
+        )
+        for s in (step, -step)
+    )
+    assert (there - back) / (2 * step) == pytest.approx((df * found.nodes).sum() + (dT * found.own).sum(), abs=1e-6)
+
+
+@pytest.mark.parametrize("edge_features", [0, 2])
+def test_relaxed_grids_are_trained_to_a_small_gap(edge_features):
+    cells = np.arange(36).reshape(6, 6)
+    ends = [(cells[:, :-1], cells[:, 1:]), (cells[:-1], cells[1:])]
+    grid = np.vstack([np.column_stack([u.ravel(), v.ravel()]) for u, v in ends])
+    data = Data([(36, grid)] * 8, k=2, edge_features=edge_features, exact=False)
+    found = minimise(data.problem, 1e-3, smoothing=0.1, tol=1e-2, max_iter=200)
+    assert found.dual_gap <= 1e-2

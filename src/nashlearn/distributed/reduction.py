@@ -100,6 +100,7 @@ def _sum(one: Evaluation, other: Evaluation) -> Evaluation:
         one.gradient + other.gradient,
         one.entropy + other.entropy,
         one.penalty + other.penalty,
+        one.drift + other.drift,
     )
 
 

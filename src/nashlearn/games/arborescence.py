@@ -23,7 +23,8 @@ from nashlearn.game import Equilibrium, Game, inner
 from nashlearn.games._check import not_negative
 from nashlearn.games.threads import in_threads
 from nashlearn.games.tree_cuts import flow_scratch
-from nashlearn.games.tree_game import solve_trees, tree_scratch
+from nashlearn.games.tree_entries import tree_scratch
+from nashlearn.games.tree_game import solve_trees
 from nashlearn.games.tree_gibbs import gibbs_trees
 from nashlearn.games.tree_map import best_trees, is_tree, workspace
 from nashlearn.games.tree_projection import cut_scratch, project_labelled, project_trees

@@ -18,7 +18,8 @@ import numpy as np
 from scipy import sparse
 
 from nashlearn.games.threads import in_threads
-from nashlearn.games.tree_game import solve_each, tree_scratch
+from nashlearn.games.tree_entries import tree_scratch
+from nashlearn.games.tree_game import solve_each
 from nashlearn.games.tree_map import best_trees, workspace
 from nashlearn.training.smooth import Evaluation
 

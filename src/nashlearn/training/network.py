@@ -75,16 +75,26 @@ class NetworkProblem:
         if smoothing:
             # What the marginals get is the value less the slack of a relaxed network, which is no smoothing.
             penalty = float(w @ moments) + played.expected - (played.value - played.slack)
-            return Evaluation(played.value - truth, gradient, played.entropy, penalty)
-        return Evaluation(networks.ceiling(S, T, self.weight) - truth, gradient, played.entropy, 0.0)
+            return Evaluation(played.value - truth, gradient, played.entropy, penalty, self._drift(played))
+        loss = networks.ceiling(S, T, self.weight) - truth
+        return Evaluation(loss, gradient, played.entropy, 0.0, self._drift(played))
 
     def moments_of(self, played: Played) -> np.ndarray:
         """``mean Phi' q`` for the adversary's marginals."""
-        k, split = self.networks.k, self.nodes.n_weights
+        split = self.nodes.n_weights
         moments = np.empty(self.n_weights)
         self.nodes.gradient(played.nodes, moments[:split], self.run)
-        if self.edges is None:
-            moments[split:] = played.pairs.ravel()
-        else:
-            moments[split:] = (self.edges.T @ played.pairs.reshape(-1, k * k)).ravel()
+        moments[split:] = self._edge_moments(played.pairs)
         return moments
+
+    def _drift(self, played: Played) -> np.ndarray | float:
+        """What the gradient of a bound has more than the marginals' moments; 0 where no network is relaxed."""
+        if self.networks.is_exact:
+            return 0.0
+        drift = np.zeros(self.n_weights)
+        drift[self.nodes.n_weights :] = self._edge_moments(played.drift)
+        return drift
+
+    def _edge_moments(self, pairs: np.ndarray) -> np.ndarray:
+        k = self.networks.k
+        return pairs.ravel() if self.edges is None else (self.edges.T @ pairs.reshape(-1, k * k)).ravel()

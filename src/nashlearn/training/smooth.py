@@ -30,6 +30,8 @@ _HALVINGS = 30
 _LEAST = 1e-12  # relative fall that a step must promise
 _STILL = 1e-6  # relative fall below which replies have arrived
 _LOOKS = 20  # at the same weights, while they are on their way
+_BEHIND = 0.25  # drift, relative to the gradient, above which replies are renewed before the next step,
+_WAITS = 5  # so often at most
 _WORTH = 0.5  # gap, relative to what smoothing may add to the objective, below which a stage may be left early
 
 
@@ -46,12 +48,15 @@ class Evaluation(NamedTuple):
         ``mean min_p <p, L q>``: what the adversary's labels secure, without smoothing.
     penalty : float
         ``mean mu Omega(q)``, never positive; 0 without smoothing.
+    drift : ndarray or float
+        What ``gradient`` lacks to be that of ``loss``, where the labels ``q`` are not those that attain it.
     """
 
     loss: float
     gradient: np.ndarray
     entropy: float
     penalty: float
+    drift: np.ndarray | float = 0.0
 
 
 class StructuredProblem(Protocol):
@@ -131,6 +136,7 @@ class _Descent:
         self.problem, self.alpha, self.target, self.w, self.progress = problem, alpha, target, w, progress
         self.metric = np.ones(problem.n_weights) if metric is None else metric
         self.planes = Planes(problem.n_weights)
+        self.drift = 0.0  # size of what labels lacked at the last look, see Evaluation
         self.excess = 0.0  # what smoothing may have added to the last objective, beyond that at ``target``
 
     def objective(self, w: np.ndarray, smoothing: float) -> tuple[float, np.ndarray]:
@@ -139,7 +145,8 @@ class _Descent:
         omega = seen.penalty / smoothing if smoothing else np.inf  # unknown: such a plane bounds the game alone
         self.planes.add(seen.gradient, seen.entropy, omega)
         self.excess = -omega * (smoothing - self.target) if smoothing else 0.0
-        return 0.5 * self.alpha * float(w @ w) + seen.loss, self.alpha * w + seen.gradient
+        self.drift = float(np.linalg.norm(seen.drift))
+        return 0.5 * self.alpha * float(w @ w) + seen.loss, self.alpha * w + seen.gradient + seen.drift
 
     def certify(self) -> None:
         """Evaluate the weights at ``target`` and keep what that says, unheard."""
@@ -179,6 +186,11 @@ class _Descent:
                 curvature = _Curvature(self.metric)
                 continue
             w, value, new = found
+            # Neither the gradient nor the bound is worth much while replies lag: they are renewed at these weights first.
+            for _ in range(_WAITS):
+                if self.drift <= _BEHIND * float(np.linalg.norm(new)):
+                    break
+                value, new = self.objective(w, smoothing)
             curvature.add(w - self.w, new - gradient)
             self.w, gradient = w, new
             dual = self._offer(value, smoothing, dual)

@@ -18,7 +18,8 @@ import numpy as np
 from numba import njit
 
 from nashlearn.games.threads import in_threads
-from nashlearn.games.tree_game import solve_tree, tree_entropy, tree_scratch
+from nashlearn.games.tree_entries import tree_scratch
+from nashlearn.games.tree_game import solve_tree, tree_entropy
 from nashlearn.training.checkpoint import Checkpoint, pack_generator, unpack_generator
 from nashlearn.training.hashed_arcs import WIDTH, Attributes, arc_indices, scale_of, score_sentence
 from nashlearn.training.missing_heads import completed, known_share, known_weights

@@ -26,7 +26,8 @@ class Played(NamedTuple):
     """Weighted sums over all networks, and the adversary's marginals, weighted.
 
     ``nodes`` is overwritten by the next round; ``pairs`` is (k, k), the sum over edges, where these share a table, else
-    (m, k, k).
+    (m, k, k). ``drift`` is what the edges' own beliefs, for which bounds of relaxed networks are attained, have more
+    than ``pairs``.
     """
 
     value: float  # of the smoothed games at the replies, or a bound on it where networks were relaxed
@@ -35,6 +36,7 @@ class Played(NamedTuple):
     nodes: np.ndarray
     pairs: np.ndarray
     slack: float  # by how much the bound exceeds what the marginals get
+    drift: np.ndarray
 
 
 class _Other(NamedTuple):
@@ -199,28 +201,31 @@ class Networks:
                 inner = rows[self.forest.parent[rows] >= 0]
                 np.add.at(direct, np.zeros_like(inner) if shared else self.forest.table[inner], pairs)
 
-        def other(one: _Other) -> tuple[float, float, float, np.ndarray, float]:
+        def other(one: _Other) -> tuple[float, float, float, np.ndarray, np.ndarray, float]:
             tables = np.broadcast_to(T, (one.edges.stop - one.edges.start, k, k)) if shared else T[one.edges]
-            value, nodes, pairs, slack = one.solver.improve(S[one.rows], tables, eps, one.state, rounds)
+            value, nodes, pairs, own, slack = one.solver.improve(S[one.rows], tables, eps, one.state, rounds)
             w, cost = weight[one.rows.start], nodes @ self.costs.T * self.counts[one.rows, None]
             q[one.rows] = w * nodes
             p = one.state[0][:, : self.costs.shape[0]]
-            return w * value, w * float((p * cost).sum()), w * float(cost.min(axis=1).sum()), w * pairs, w * slack
+            expected, entropy = w * float((p * cost).sum()), w * float(cost.min(axis=1).sum())
+            return w * value, expected, entropy, w * pairs, w * own, w * slack
 
-        excess = 0.0
-        for one, (value, expected, entropy, pairs, slack) in zip(
+        excess, drift = 0.0, np.zeros_like(T)
+        for one, (value, expected, entropy, pairs, own, slack) in zip(
             self.others, run(other, [(one,) for one in self.others]), strict=True
         ):
             sums.append((value, expected, entropy))
             excess += slack
             if shared:
                 direct[0] += pairs.sum(axis=0)
+                drift[0] += (own - pairs).sum(axis=0)
             else:
                 direct[one.edges] = pairs
+                drift[one.edges] = own - pairs
         total = np.sum(sums, axis=0) if sums else np.zeros(3)
         edges = edges + direct
         value, expected, entropy = (float(part) for part in total)
-        return Played(value, expected, entropy, q, edges[0] if shared else edges, excess)
+        return Played(value, expected, entropy, q, edges[0] if shared else edges, excess, drift)
 
     def _lost(self, lost: np.ndarray, first: int, last: int) -> np.ndarray:
         """The rows between two of the components that are marked as lost at their roots."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from nashlearn.games.markov import exact, messages
 from nashlearn.games.markov.cliques import Cliques
-from nashlearn.games.markov.outcome import Labeling, Outcome, warn_of_gap
+from nashlearn.games.markov.outcome import Improved, Labeling, Outcome, warn_of_gap
 
 __all__ = ["CliqueSolver"]
 
@@ -94,10 +94,8 @@ class CliqueSolver:
             p[v, : L.shape[0]] = 1.0 / L.shape[0]
         return (p,)
 
-    def improve(
-        self, f: np.ndarray, T: np.ndarray, eps: float, state: tuple[np.ndarray, ...], rounds: int
-    ) -> tuple[float, np.ndarray, np.ndarray, float]:
-        """Sweep ``rounds`` times at ``eps > 0`` from the replies in ``state``; value at them, marginals, no slack."""
+    def improve(self, f: np.ndarray, T: np.ndarray, eps: float, state: tuple[np.ndarray, ...], rounds: int) -> Improved:
+        """Sweep ``rounds`` times at ``eps > 0`` from the replies in ``state``: the value at them, and marginals."""
         (p,) = state
         t, E = self.cliques.arrays, self.tables(T)
         lift = self._lift(p, f.shape)
@@ -107,7 +105,7 @@ class CliqueSolver:
             messages.sweep(self.loss, t, f, lift, E, eps, p, inside, outside)
         messages.beliefs(t, t.table, f, lift, E, eps, inside, outside, B)
         nodes, pairs = self.marginals(self._normalised(B, eps))
-        return float(inside[t.parent < 0, 0].sum()), nodes, pairs, 0.0
+        return Improved(float(inside[t.parent < 0, 0].sum()), nodes, pairs, pairs, 0.0)
 
     def ceiling(self, f: np.ndarray, T: np.ndarray, state: tuple[np.ndarray, ...]) -> float:
         """What the best adversary gets against the replies in ``state``, without smoothing."""
@@ -120,7 +118,7 @@ class CliqueSolver:
         state = self.start()
         (p,) = state
         for _ in range(max_iter):
-            value, nodes, pairs, _ = self.improve(f, T, eps, state, 1)
+            value, nodes, pairs, *_ = self.improve(f, T, eps, state, 1)
             gap = 0.0
             for L, reply, x in zip(self.costs, p, nodes, strict=True):
                 cost = L @ x[: L.shape[1]]

@@ -8,7 +8,7 @@ import numpy as np
 
 from nashlearn.games.markov import stars
 from nashlearn.games.markov.labelings import METHODS
-from nashlearn.games.markov.outcome import Labeling, Outcome, warn_of_gap
+from nashlearn.games.markov.outcome import Improved, Labeling, Outcome, warn_of_gap
 from nashlearn.games.markov.programme import Builder, interior_point
 
 __all__ = ["EDGE_HEAT", "LocalSolver", "consistent"]
@@ -167,22 +167,19 @@ class LocalSolver:
             p[v, : L.shape[0]] = 1.0 / L.shape[0]
         return p, np.zeros((len(self.edges), 2, k))
 
-    def improve(
-        self, f: np.ndarray, T: np.ndarray, eps: float, state: tuple[np.ndarray, ...], rounds: int
-    ) -> tuple[float, np.ndarray, np.ndarray, float]:
-        """Sweep ``rounds`` times at ``eps > 0`` from ``state``; a bound there, marginals that agree, and its slack.
-
-        The slack is by how much the bound exceeds what these marginals get against the replies.
-        """
+    def improve(self, f: np.ndarray, T: np.ndarray, eps: float, state: tuple[np.ndarray, ...], rounds: int) -> Improved:
+        """Sweep ``rounds`` times at ``eps > 0`` from ``state``: a bound there, and marginals that agree."""
         p, alpha = state
         q, joint, h = np.zeros_like(f), np.zeros(T.shape), stars.heated(T, EDGE_HEAT * eps)
         for _ in range(rounds):
             stars.sweep(self.loss, self.graph, f, h, eps, p, alpha, q)
-        stars.marginals(self.graph, h, alpha, q, joint)
+        stars.beliefs(self.graph, h, alpha, joint)
+        own = joint.copy()
+        stars.agree(self.graph, q, joint)
         upper = float(stars.bound(self.loss, self.graph, f, h, eps, p, alpha))
         cost = float(stars.expected(self.loss, p, q))
         attained = self._scored(f, T, q, joint) + cost + eps * _entropy(q) + EDGE_HEAT * eps * _entropy(joint)
-        return upper, q, joint, max(upper - attained, 0.0)
+        return Improved(upper, q, joint, own, max(upper - attained, 0.0))
 
     def ceiling(self, f: np.ndarray, T: np.ndarray, state: tuple[np.ndarray, ...]) -> float:
         """What the best adversary gets against the replies in ``state``, at most, without smoothing."""
@@ -192,7 +189,7 @@ class LocalSolver:
         """The equilibrium at temperature ``eps`` on nodes and ``eps / 10`` on edges, by sweeps."""
         state = self.start()
         for _ in range(0, max_iter, _CHECK):
-            upper, q, joint, _ = self.improve(f, T, eps, state, min(_CHECK, max_iter))
+            upper, q, joint, *_ = self.improve(f, T, eps, state, min(_CHECK, max_iter))
             lower = self._secured(f, T, q, joint) + eps * _entropy(q) + EDGE_HEAT * eps * _entropy(joint)
             if upper - lower <= tol:
                 break

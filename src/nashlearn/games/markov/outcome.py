@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Labeling", "Outcome", "warn_of_gap"]
+__all__ = ["Improved", "Labeling", "Outcome", "warn_of_gap"]
 
 
 class Outcome(NamedTuple):
@@ -18,6 +18,20 @@ class Outcome(NamedTuple):
     pairs: np.ndarray
     p: np.ndarray
     gap: float
+
+
+class Improved(NamedTuple):
+    """What some sweeps led to: the smoothed value, or a bound on it, and marginals of the adversary.
+
+    ``own`` are the edges' own beliefs, for which a bound is attained; ``pairs`` agree with ``nodes``, and get less than
+    the bound against the replies by ``slack``. Where the value is exact both are the same.
+    """
+
+    value: float
+    nodes: np.ndarray
+    pairs: np.ndarray
+    own: np.ndarray
+    slack: float
 
 
 class Labeling(NamedTuple):

@@ -22,7 +22,7 @@ from numba import njit
 
 from nashlearn.games.markov import replies
 
-__all__ = ["Heated", "Incidence", "bound", "expected", "heated", "incidence", "marginals", "risk", "sweep"]
+__all__ = ["Heated", "Incidence", "agree", "beliefs", "bound", "expected", "heated", "incidence", "risk", "sweep"]
 
 _TINY = 1e-250
 
@@ -211,9 +211,9 @@ def risk(loss, q):
 
 
 @njit(cache=True, nogil=True)
-def marginals(g, h, alpha, q, pairs):
-    """Edge marginals near the beliefs that agree with the nodes' ``q``: scaled, then topped up [altschuler2017]_."""
-    k = q.shape[1]
+def beliefs(g, h, alpha, pairs):
+    """The edges' own distributions, for which the bound is attained; their sums need not agree with the nodes'."""
+    k = pairs.shape[1]
     row, column = np.empty(k), np.empty(k)
     for e in range(g.ends.shape[0]):
         i, joint = g.table[e], pairs[e]
@@ -236,7 +236,14 @@ def marginals(g, h, alpha, q, pairs):
                     joint[a, b] = np.exp((joint[a, b] - top) / h.eps)
                     total += joint[a, b]
         joint /= total
-        match(joint, q[g.ends[e, 0]], q[g.ends[e, 1]], row, column)
+
+
+@njit(cache=True, nogil=True)
+def agree(g, q, pairs):
+    """Change edge beliefs into marginals that agree with the nodes' ``q``: scaled, then topped up [altschuler2017]_."""
+    row, column = np.empty(q.shape[1]), np.empty(q.shape[1])
+    for e in range(g.ends.shape[0]):
+        match(pairs[e], q[g.ends[e, 0]], q[g.ends[e, 1]], row, column)
 
 
 @njit(cache=True, nogil=True)
