@@ -186,7 +186,7 @@ class _Descent:
                 curvature = _Curvature(self.metric)
                 continue
             w, value, new = found
-            # Neither the gradient nor the bound is worth much while replies lag: they are renewed at these weights first.
+            # Neither the gradient nor the bound is worth much while replies lag: renew them at these weights first.
             for _ in range(_WAITS):
                 if self.drift <= _BEHIND * float(np.linalg.norm(new)):
                     break
