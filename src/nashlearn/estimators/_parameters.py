@@ -68,7 +68,7 @@ def check_parameters(estimator: Any) -> None:
     _check_choices(given)
     try:
         check_random_state(given.get("random_state"))
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise ValueError(f"random_state must be None, an integer or a RandomState: {error}.") from None
 
 

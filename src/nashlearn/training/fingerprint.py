@@ -150,6 +150,9 @@ class _Reader:
         if isinstance(part, BuiltinFunctionType) and not isinstance(owner, ModuleType | type(None)):
             self.feed(("method", part.__name__, owner))
             return
+        if isinstance(part, np.ufunc) and getattr(np, part.__name__, None) is part:  # of no module before NumPy 2
+            self._say(f"known numpy.{part.__name__}")
+            return
         if _importable(part):
             self._say(f"known {part.__module__}.{part.__qualname__}")
             self.feed(getattr(part, "__wrapped__", None))
