@@ -105,17 +105,26 @@ def _build(X: Any, y: Any, weight: Any, estimator: Any, total: float) -> _Part:
 
 
 class _Kind(NamedTuple):
-    """Number of weights, -1 where there is no example, and whether all games are exact."""
+    """Number of weights, -1 where there is no example, whether all games are exact, and the share of a curvature."""
 
     n_weights: int
     exact: bool
+    curvature: np.ndarray | None
 
 
 def _kind(part: _Part) -> _Kind:
     if part.problem is None:
-        return _Kind(-1, True)
+        return _Kind(-1, True, None)
     networks = getattr(part.problem, "networks", None)  # the only games that may be relaxed
-    return _Kind(part.problem.n_weights, networks is None or networks.is_exact)
+    guess = part.problem.curvature()
+    guess = None if guess is None else part.share * guess
+    return _Kind(part.problem.n_weights, networks is None or networks.is_exact, guess)
+
+
+def _plus(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return one + other
 
 
 def _same_kind(one: _Kind, other: _Kind) -> _Kind:
@@ -123,7 +132,7 @@ def _same_kind(one: _Kind, other: _Kind) -> _Kind:
         raise ValueError(
             f"Partitions of X differ in their features: {one.n_weights} weights for one, {other.n_weights} for another."
         )
-    return _Kind(max(one.n_weights, other.n_weights), one.exact and other.exact)
+    return _Kind(max(one.n_weights, other.n_weights), one.exact and other.exact, _plus(one.curvature, other.curvature))
 
 
 def _evaluate(part: _Part, _: Any, w: np.ndarray, smoothing: float) -> Evaluation:
@@ -148,4 +157,4 @@ def bag_problem(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Partition
     kind = kept.reduce(_kind, _same_kind)
     if hasattr(estimator, "is_exact_"):
         estimator.is_exact_ = kind.exact
-    return PartitionedProblem(kept, _evaluate, None, kind.n_weights)
+    return PartitionedProblem(kept, _evaluate, None, kind.n_weights, kind.curvature)

@@ -115,14 +115,26 @@ class PartitionedProblem:
     task
         Whatever that needs besides.
     n_weights : int
+    curvature : ndarray (n_weights,), optional
     """
 
-    def __init__(self, parts: Partitions, evaluate: Callable[..., Evaluation], task: Any, n_weights: int):
+    def __init__(
+        self,
+        parts: Partitions,
+        evaluate: Callable[..., Evaluation],
+        task: Any,
+        n_weights: int,
+        curvature: np.ndarray | None = None,
+    ):
         import dask
 
-        self._parts, self._evaluate, self.n_weights = parts, evaluate, n_weights
+        self._parts, self._evaluate, self.n_weights, self._curvature = parts, evaluate, n_weights, curvature
         (self._task,) = dask.persist(shared(task))
 
     def evaluate(self, w: np.ndarray, smoothing: float) -> Evaluation:
         """Loss, gradient and plane at ``w``: one pass over all partitions."""
         return self._parts.reduce(self._evaluate, _sum, self._task, shared(w), smoothing)
+
+    def curvature(self) -> np.ndarray | None:
+        """The sum of the partitions' guesses."""
+        return self._curvature

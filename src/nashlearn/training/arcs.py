@@ -187,6 +187,9 @@ class TreeProblem:
         arcs = [np.vstack([np.eye(len(y) + 1), np.zeros(len(y) + 1)])[y].ravel() for y in heads]  # row -1 is none
         self._truth = self._share * np.concatenate(arcs) / known
 
+    def curvature(self) -> None:
+        """No guess: features of pairs are of one kind."""
+
     def evaluate(self, w: np.ndarray, smoothing: float) -> Evaluation:
         """Loss, gradient and plane at ``w``. Cost: the features twice, and a game for each sentence."""
         theta = self.design.scores(w)

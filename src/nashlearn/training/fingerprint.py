@@ -150,8 +150,8 @@ class _Reader:
         if isinstance(part, BuiltinFunctionType) and not isinstance(owner, ModuleType | type(None)):
             self.feed(("method", part.__name__, owner))
             return
-        if isinstance(part, np.ufunc) and getattr(np, part.__name__, None) is part:  # of no module before NumPy 2
-            self._say(f"known numpy.{part.__name__}")
+        if isinstance(part, np.ufunc) and any(part is one for one in vars(np).values()):  # of no module before NumPy 2
+            self._say(f"known numpy.{part!r}")
             return
         if _importable(part):
             self._say(f"known {part.__module__}.{part.__qualname__}")

@@ -169,6 +169,9 @@ class MatchingProblem:
         self._share = np.repeat(omega, np.diff(design.offset))
         self._truth = self._share * design.vertices(y)
 
+    def curvature(self) -> None:
+        """No guess: features of pairs are of one kind."""
+
     def evaluate(self, w: np.ndarray, smoothing: float) -> Evaluation:
         """Loss, gradient and plane at ``w``. Cost: the features twice, and a game for each example."""
         theta = self.design.scores(w)

@@ -79,6 +79,14 @@ class NetworkProblem:
         loss = networks.ceiling(S, T, self.weight) - truth
         return Evaluation(loss, gradient, played.entropy, 0.0, self._drift(played))
 
+    def curvature(self) -> np.ndarray:
+        """A guess of the Hessian's diagonal: that of random fields at half of the largest loss, all labels alike."""
+        k, heat = self.networks.k, 0.5 * self.networks.scale
+        nodes = self.nodes.squares(self.weight) * (1.0 - 1.0 / k) / k
+        squares = np.ones(1) if self.edges is None else (self.edges**2).mean(axis=0)
+        pairs = self.networks.n_edges * self.weight.mean() * squares * (1.0 - 1.0 / k**2) / k**2
+        return np.concatenate([nodes, np.repeat(pairs, k * k)]) / heat
+
     def moments_of(self, played: Played) -> np.ndarray:
         """``mean Phi' q`` for the adversary's marginals."""
         split = self.nodes.n_weights

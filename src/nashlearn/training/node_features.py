@@ -43,6 +43,10 @@ class NodeFeatures(Protocol):
         """Weighted sum of each feature (d,) over all nodes."""
         ...
 
+    def squares(self, share: np.ndarray) -> np.ndarray:
+        """Weighted sum of the squares of what each weight (n_weights,) is multiplied with."""
+        ...
+
     def signed(self) -> np.ndarray:
         """Which features (d,) are negative somewhere."""
         ...
@@ -79,6 +83,13 @@ class DenseFeatures:
     def totals(self, share: np.ndarray) -> np.ndarray:
         """Weighted sum of each feature."""
         return share @ self.X
+
+    def squares(self, share: np.ndarray) -> np.ndarray:
+        """Weighted sum of each feature's squares, for every label."""
+        total = np.zeros(self.X.shape[1])
+        for a, b in _blocks(self.X.shape[0], _ROWS):
+            total += share[a:b] @ self.X[a:b] ** 2
+        return np.repeat(total, self.k)
 
     def signed(self) -> np.ndarray:
         """Which features are negative somewhere."""
@@ -163,6 +174,12 @@ class SparseFeatures:
     def totals(self, share: np.ndarray) -> np.ndarray:
         """Weighted sum of each feature."""
         return self.X.T @ share
+
+    def squares(self, share: np.ndarray) -> np.ndarray:
+        """Weighted sum of each feature's squares, for the labels that it has weights for."""
+        X = self.X
+        counts = np.repeat(share, np.diff(X.indptr)) * X.data**2
+        return np.repeat(np.bincount(X.indices, counts, minlength=X.shape[1]), np.diff(self.start))
 
     def signed(self) -> np.ndarray:
         """Which features are negative somewhere."""

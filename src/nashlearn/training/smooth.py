@@ -68,6 +68,10 @@ class StructuredProblem(Protocol):
         """Loss, gradient and plane at ``w``."""
         ...
 
+    def curvature(self) -> np.ndarray | None:
+        """A guess of the diagonal of the Hessian (n_weights,), where features of different kinds meet."""
+        ...
+
 
 @dataclass(frozen=True)
 class Minimised:
