@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from nashlearn import NashMarkovNetwork, NashMatcher, NashParser, NashTagger, games
+from nashlearn.distributed.bags import bag_problem
 
 dask = pytest.importorskip("dask")
 db = pytest.importorskip("dask.bag")
@@ -238,3 +239,10 @@ def test_bags_that_are_refused_leave_an_earlier_fit_as_it_was():
     with pytest.raises(ValueError, match="one class only"):
         estimator.fit(*bags(X, [["z"] * len(labels) for labels in y]))
     assert all(np.array_equal(a, b) for a, b in zip(before, estimator.predict(X), strict=True))
+
+
+@pytest.mark.parametrize("name", ["tagger", "tagger, named", "network"])
+def test_the_guess_of_the_curvature_is_the_sum_over_partitions(name):
+    estimator, X, y = example(name)
+    here, there = clone(estimator)._problem(X, y, None), bag_problem(clone(estimator), *bags(X, y), None)
+    assert there.curvature() == pytest.approx(here.curvature(), rel=1e-9)

@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from nashlearn import games
+from nashlearn import NashTagger, games
 from nashlearn.games.markov import stars
 from nashlearn.games.markov.batch import Networks
 from nashlearn.games.markov.game import compiled_loss
@@ -134,6 +134,8 @@ def test_sparse_features_are_dense_ones_in_less_room():
     some = SparseFeatures(csr, k, *SparseFeatures.seen_pairs(csr, y, k))
     w, q = rng.normal(size=dense.n_weights), rng.random((60, k))
     kept = (X.T @ np.eye(k)[y] > 0).ravel()
+    share = rng.random(60)
+    squares = np.repeat(share @ X**2, k)
     assert some.n_weights == kept.sum() < dense.n_weights
     for features, v in ((dense, w), (every, w), (some, w[kept])):
         S, g = np.empty((60, k)), np.empty(features.n_weights)
@@ -141,6 +143,7 @@ def test_sparse_features_are_dense_ones_in_less_room():
         features.gradient(q, g, threads(2))
         expected = X @ (np.where(kept, w, 0) if features is some else w).reshape(9, k)
         assert np.abs(S - expected).max() <= 1e-12
+        assert np.allclose(features.squares(share), squares[kept] if features is some else squares, rtol=1e-12)
         whole = (X.T @ q).ravel()
         assert np.abs(g - (whole[kept] if features is some else whole)).max() <= 1e-12
 
@@ -259,3 +262,25 @@ def test_relaxed_grids_are_trained_to_a_small_gap(edge_features):
     data = Data([(36, grid)] * 8, k=2, edge_features=edge_features, exact=False)
     found = minimise(data.problem, 1e-3, smoothing=0.1, tol=1e-2, max_iter=200)
     assert found.dual_gap <= 1e-2
+
+
+@pytest.mark.parametrize("edge_features", [0, 2])
+def test_the_guess_of_the_curvature_is_that_of_independent_nodes(edge_features):
+    data = Data(loss=np.zeros((3, 3)), edge_features=edge_features)
+    guess, split = data.problem.curvature(), data.problem.nodes.n_weights
+    assert guess.shape == (data.problem.n_weights,)
+    assert (guess > 0).all()
+    step = 1e-4
+    for j in range(split):
+        w = np.zeros(data.problem.n_weights)
+        w[j] = step
+        there, back = (data.problem.evaluate(v, 0.5).gradient[j] for v in (w, -w))
+        assert (there - back) / (2 * step) == pytest.approx(guess[j], rel=1e-5)
+
+
+def test_weights_of_very_different_features_are_trained_together():
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(8, 3)) * [1.0, 0.1, 0.01] for _ in range(30)]
+    y = [(x @ [1.0, 10.0, 100.0] > 0).astype(int) for x in X]
+    model = NashTagger(alpha=1e-5, smoothing=0.1, tol=1e-2, max_iter=30).fit(X, y)
+    assert model.dual_gap_ <= 1e-2
