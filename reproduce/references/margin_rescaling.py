@@ -36,11 +36,16 @@ class MarginProblem:
         problem.nodes.scores(w[:split], S, problem.run)
         S += self.lift
         T = edge_scores(w[split:], problem.edges, problem.networks.k)
-        played = problem.networks.play(S, T, smoothing, problem.weight, problem.run)
+        played = problem.networks.play(S, T, smoothing, problem.weight, problem.run, problem.rounds(smoothing))
         moments = problem.moments_of(played)
         margin = float((played.nodes * self.lift).sum())
-        penalty = float(w @ moments) + margin - played.value
-        return Evaluation(played.value - float(w @ problem.moments), moments - problem.moments, margin, penalty)
+        penalty = float(w @ moments) + margin - (played.value - played.slack)
+        loss, gradient = played.value - float(w @ problem.moments), moments - problem.moments
+        return Evaluation(loss, gradient, margin, penalty, problem.drift_of(played))
+
+    def curvature(self) -> np.ndarray:
+        """That of the problem without margins."""
+        return self.problem.curvature()
 
 
 def fit(model: Any, X: Any, y: Any, node_weight: Any = None, propensities: Any = None) -> Any:

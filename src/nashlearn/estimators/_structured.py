@@ -100,7 +100,6 @@ class StructuredNash(BaseEstimator):
         start = self._weights if self.warm_start and hasattr(self, "_weights") else None
         if start is not None and start.shape != (problem.n_weights,):
             start = None
-        curvature = problem.curvature()
         target, schedule = self._smoothing()
         trained = anneal(
             problem,
@@ -110,8 +109,6 @@ class StructuredNash(BaseEstimator):
             tol=self.tol,
             max_iter=self.max_iter,
             start=start,
-            # The root, as curvatures that fall with training leave the guess behind.
-            metric=None if curvature is None else (self.alpha + curvature) ** -0.5,
             verbose=self.verbose,
             max_time=self.max_time,
             callback=self.callback,

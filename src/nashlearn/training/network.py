@@ -67,17 +67,20 @@ class NetworkProblem:
         self.nodes.scores(w[:split], S, self.run)
         T = edge_scores(w[split:], self.edges, k)
         heat = smoothing or _COLD * networks.scale
-        rounds = _CYCLE_ROUNDS if networks.others else 1 if smoothing else _COLD_ROUNDS
-        played = networks.play(S, T, heat, self.weight, self.run, rounds)
+        played = networks.play(S, T, heat, self.weight, self.run, self.rounds(smoothing))
         moments = self.moments_of(played)
         truth = float(w @ self.moments)
         gradient = moments - self.moments
         if smoothing:
             # What the marginals get is the value less the slack of a relaxed network, which is no smoothing.
             penalty = float(w @ moments) + played.expected - (played.value - played.slack)
-            return Evaluation(played.value - truth, gradient, played.entropy, penalty, self._drift(played))
+            return Evaluation(played.value - truth, gradient, played.entropy, penalty, self.drift_of(played))
         loss = networks.ceiling(S, T, self.weight) - truth
-        return Evaluation(loss, gradient, played.entropy, 0.0, self._drift(played))
+        return Evaluation(loss, gradient, played.entropy, 0.0, self.drift_of(played))
+
+    def rounds(self, smoothing: float) -> int:
+        """Of the sweep, for one evaluation."""
+        return _CYCLE_ROUNDS if self.networks.others else 1 if smoothing else _COLD_ROUNDS
 
     def curvature(self) -> np.ndarray:
         """A guess of the Hessian's diagonal: that of random fields at half of the largest loss, all labels alike."""
@@ -95,7 +98,7 @@ class NetworkProblem:
         moments[split:] = self._edge_moments(played.pairs)
         return moments
 
-    def _drift(self, played: Played) -> np.ndarray | float:
+    def drift_of(self, played: Played) -> np.ndarray | float:
         """What the gradient of a bound has more than the marginals' moments; 0 where no network is relaxed."""
         if self.networks.is_exact:
             return 0.0

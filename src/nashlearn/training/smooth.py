@@ -138,10 +138,15 @@ class _Descent:
         metric: np.ndarray | None,
     ):
         self.problem, self.alpha, self.target, self.w, self.progress = problem, alpha, target, w, progress
-        self.metric = np.ones(problem.n_weights) if metric is None else metric
+        self.metric = self._guess() if metric is None else metric
         self.planes = Planes(problem.n_weights)
         self.drift = 0.0  # size of what labels lacked at the last look, see Evaluation
         self.excess = 0.0  # what smoothing may have added to the last objective, beyond that at ``target``
+
+    def _guess(self) -> np.ndarray:
+        """The metric for the problem's curvature: its root, as curvatures fall during training and leave it behind."""
+        curvature = self.problem.curvature()
+        return np.ones(self.problem.n_weights) if curvature is None else (self.alpha + curvature) ** -0.5
 
     def objective(self, w: np.ndarray, smoothing: float) -> tuple[float, np.ndarray]:
         """``P(w)`` and its gradient; keeps the plane."""
@@ -270,7 +275,7 @@ def anneal(
     smoother than what is asked for. After each stage the weights are evaluated at ``target``, and the schedule is left
     as soon as that certificate is within ``tol``.
     ``metric`` is a guess, up to a factor, of the diagonal of the inverse Hessian: it makes up for features of very
-    different sizes.
+    different sizes. By default it follows from the curvature that the problem guesses.
     """
     best = Progress(tol, max_iter, verbose, max_time=max_time, callback=callback, checkpoint=checkpoint)
     w = np.zeros(problem.n_weights) if start is None else start.astype(np.float64)
