@@ -241,7 +241,7 @@ def test_bags_that_are_refused_leave_an_earlier_fit_as_it_was():
     assert all(np.array_equal(a, b) for a, b in zip(before, estimator.predict(X), strict=True))
 
 
-@pytest.mark.parametrize("name", ["tagger", "tagger, named", "network"])
+@pytest.mark.parametrize("name", ["tagger", "tagger, named", "tagger, edge features", "network"])
 def test_the_guess_of_the_curvature_is_the_sum_over_partitions(name):
     estimator, X, y = example(name)
     here, there = clone(estimator)._problem(X, y, None), bag_problem(clone(estimator), *bags(X, y), None)

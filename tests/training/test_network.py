@@ -284,3 +284,15 @@ def test_weights_of_very_different_features_are_trained_together():
     y = [(x @ [1.0, 10.0, 100.0] > 0).astype(int) for x in X]
     model = NashTagger(alpha=1e-5, smoothing=0.1, tol=1e-2, max_iter=30).fit(X, y)
     assert model.dual_gap_ <= 1e-2
+
+
+@pytest.mark.parametrize("scale", [1e-140, 1e-3, 1e3, 1e140])
+def test_features_of_any_size_are_trained_without_a_warning_of_numbers(scale):
+    rng = np.random.default_rng(0)
+    X = [scale * rng.normal(size=(6, 2)) for _ in range(10)]
+    y = [(x[:, 0] > 0).astype(int) for x in X]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = NashTagger(alpha=1e-2, max_iter=20).fit(X, y)
+    assert np.isfinite(model.objective_)
+    assert np.isfinite(model.coef_).all()

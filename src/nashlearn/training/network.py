@@ -85,9 +85,10 @@ class NetworkProblem:
     def curvature(self) -> np.ndarray:
         """A guess of the Hessian's diagonal: that of random fields at half of the largest loss, all labels alike."""
         k, heat = self.networks.k, 0.5 * self.networks.scale
-        nodes = self.nodes.squares(self.weight) * (1.0 - 1.0 / k) / k
-        squares = np.ones(1) if self.edges is None else (self.edges**2).mean(axis=0)
-        pairs = self.networks.n_edges * self.weight.mean() * squares * (1.0 - 1.0 / k**2) / k**2
+        with np.errstate(over="ignore"):  # values beyond 1e154 leave no guess
+            nodes = self.nodes.squares(self.weight) * (1.0 - 1.0 / k) / k
+            squares = np.full(1, self.networks.n_edges) if self.edges is None else (self.edges**2).sum(axis=0)
+            pairs = self.weight.mean() * squares * (1.0 - 1.0 / k**2) / k**2
         return np.concatenate([nodes, np.repeat(pairs, k * k)]) / heat
 
     def moments_of(self, played: Played) -> np.ndarray:

@@ -146,7 +146,9 @@ class _Descent:
     def _guess(self) -> np.ndarray:
         """The metric for the problem's curvature: its root, as curvatures fall during training and leave it behind."""
         curvature = self.problem.curvature()
-        return np.ones(self.problem.n_weights) if curvature is None else (self.alpha + curvature) ** -0.5
+        if curvature is None or not np.isfinite(curvature).all():
+            return np.ones(self.problem.n_weights)
+        return (self.alpha + curvature) ** -0.5
 
     def objective(self, w: np.ndarray, smoothing: float) -> tuple[float, np.ndarray]:
         """``P(w)`` and its gradient; keeps the plane."""
