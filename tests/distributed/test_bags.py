@@ -244,5 +244,6 @@ def test_bags_that_are_refused_leave_an_earlier_fit_as_it_was():
 @pytest.mark.parametrize("name", ["tagger", "tagger, named", "tagger, edge features", "network"])
 def test_the_guess_of_the_curvature_is_the_sum_over_partitions(name):
     estimator, X, y = example(name)
-    here, there = clone(estimator)._problem(X, y, None), bag_problem(clone(estimator), *bags(X, y), None)
+    weight = np.random.default_rng(1).integers(0, 9, len(X)).astype(float)
+    here, there = clone(estimator)._problem(X, y, weight), bag_problem(clone(estimator), *bags(X, y, weight))
     assert there.curvature() == pytest.approx(here.curvature(), rel=1e-9)

@@ -134,3 +134,31 @@ def test_planes_bound_their_maximum(seed, count, smoothing):
     w = -(slopes[known] * np.eye(known.sum())[0][:, None]).sum(axis=0) / ALPHA
     for point in (w, np.zeros(5), *rng.normal(size=(20, 5)) * 3):
         assert bounds[-1] <= 0.5 * ALPHA * point @ point + (slopes[known] @ point + offset).max() + 1e-9
+
+
+@pytest.mark.parametrize("alpha", [1.0, 1e-3, 1e-6])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_bound_is_that_of_the_best_mixture_of_planes(alpha, seed):
+    # Slopes that shrink as near an optimum: the newest plane is far better than all that went before it.
+    rng = np.random.default_rng(seed)
+    slopes = rng.normal(size=(20, 8)) * np.logspace(0, -4, 20)[:, None]
+    heights = rng.random(20)
+    planes = Planes(8)
+    for slope, height in zip(slopes, heights, strict=True):
+        planes.add(slope, height, 0.0)
+        found = planes.bound(alpha, 0.0)
+
+    def below(x):
+        return 0.5 * (x @ slopes) @ (x @ slopes) / alpha - x @ heights
+
+    scale = max(1.0, abs(below(np.eye(20)[-1])))
+    rule = {"type": "eq", "fun": lambda x: x.sum() - 1.0}
+    for start in (np.eye(20)[-1], np.eye(20)[heights.argmax()], np.full(20, 0.05)):
+        best = minimize(below, start, method="SLSQP", bounds=[(0.0, 1.0)] * 20, constraints=rule).x.clip(0.0)
+        assert found >= -below(best / best.sum()) - 1e-6 * scale
+
+
+def test_a_guess_that_overflows_is_none():
+    problem = Rows()
+    problem.curvature = lambda: np.full(problem.n_weights, np.inf)
+    assert minimise(problem, ALPHA, smoothing=0.1, tol=1e-4, max_iter=300).dual_gap <= 1e-4

@@ -75,8 +75,7 @@ class NetworkProblem:
             # What the marginals get is the value less the slack of a relaxed network, which is no smoothing.
             penalty = float(w @ moments) + played.expected - (played.value - played.slack)
             return Evaluation(played.value - truth, gradient, played.entropy, penalty, self.drift_of(played))
-        loss = networks.ceiling(S, T, self.weight) - truth
-        return Evaluation(loss, gradient, played.entropy, 0.0, self.drift_of(played))
+        return Evaluation(networks.ceiling(S, T, self.weight) - truth, gradient, played.entropy, 0.0)
 
     def rounds(self, smoothing: float) -> int:
         """Of the sweep, for one evaluation."""
@@ -85,11 +84,12 @@ class NetworkProblem:
     def curvature(self) -> np.ndarray:
         """A guess of the Hessian's diagonal: that of random fields at half of the largest loss, all labels alike."""
         k, heat = self.networks.k, 0.5 * self.networks.scale
-        with np.errstate(over="ignore"):  # values beyond 1e154 leave no guess
+        with np.errstate(over="ignore", invalid="ignore"):  # values beyond 1e154 leave no guess
             nodes = self.nodes.squares(self.weight) * (1.0 - 1.0 / k) / k
-            squares = np.full(1, self.networks.n_edges) if self.edges is None else (self.edges**2).sum(axis=0)
-            pairs = self.weight.mean() * squares * (1.0 - 1.0 / k**2) / k**2
-        return np.concatenate([nodes, np.repeat(pairs, k * k)]) / heat
+            share = self.networks.of_edges(self.weight)
+            squares = share.sum(keepdims=True) if self.edges is None else share @ self.edges**2
+            pairs = squares * (1.0 - 1.0 / k**2) / k**2
+            return np.concatenate([nodes, np.repeat(pairs, k * k)]) / heat
 
     def moments_of(self, played: Played) -> np.ndarray:
         """``mean Phi' q`` for the adversary's marginals."""

@@ -59,7 +59,12 @@ class Planes:
         x = self._mixture[usable]
         if not x.any():
             x[-1] = 1.0
-        x = _maximise(offset, gram, x / x.sum())
+        x = x / x.sum()
+        # Near the optimum the newest plane alone may be all but tight, and many moves away from the old mixture.
+        alone = offset - 0.5 * gram.diagonal()
+        if alone.max() > offset @ x - 0.5 * x @ gram @ x:
+            x = np.eye(usable.size)[alone.argmax()]
+        x = _maximise(offset, gram, x)
         self._mixture[:m] = 0.0
         self._mixture[usable] = x
         slope = x @ self._slopes[usable]  # not by the Gram matrix: where slopes cancel, it is all rounding
@@ -116,15 +121,21 @@ def _maximise(offset, gram, mixture):
     x = mixture.copy()
     slope = offset - (gram * x).sum(axis=1)
     for _ in range(_ROUNDS):
-        rise, fall = 0, -1
+        rise, fall, lowest, most = 0, 0, np.inf, -1.0
         for t in range(x.size):
             if slope[t] > slope[rise]:
                 rise = t
-            if x[t] > 0.0 and (fall < 0 or slope[t] < slope[fall]):
-                fall = t
-        gain = slope[rise] - slope[fall]
-        if not gain > 1e-12 * (1.0 + abs(slope[rise])):
+        # The second of the pair is the one whose move wins most, by its curvature [fan2005]_.
+        for t in range(x.size):
+            if x[t] > 0.0:
+                lowest = min(lowest, slope[t])
+                gain = slope[rise] - slope[t]
+                won = gain * gain / max(gram[rise, rise] + gram[t, t] - 2.0 * gram[rise, t], 1e-300)
+                if gain > 0.0 and won > most:
+                    fall, most = t, won
+        if not slope[rise] - lowest > 1e-12 * (1.0 + abs(slope[rise])):
             break
+        gain = slope[rise] - slope[fall]
         curvature = gram[rise, rise] + gram[fall, fall] - 2.0 * gram[rise, fall]
         step = min(x[fall], gain / curvature) if curvature > 0.0 else x[fall]
         x[rise] += step

@@ -199,7 +199,7 @@ class _Descent:
             w, value, new = found
             # Neither the gradient nor the bound is worth much while replies lag: renew them at these weights first.
             for _ in range(_WAITS):
-                if self.drift <= _BEHIND * float(np.linalg.norm(new)):
+                if not self.drift > _BEHIND * float(np.linalg.norm(new)):
                     break
                 value, new = self.objective(w, smoothing)
             curvature.add(w - self.w, new - gradient)

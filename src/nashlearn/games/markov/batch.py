@@ -83,12 +83,12 @@ class Networks:
         self.others: list[_Other] = []
         if edges is None:
             self.order = np.arange(self.n)
-            self.n_edges = self.n - self.sizes.size
+            self.edge_counts = np.maximum(self.sizes - 1, 0)
             self.forest = _chains(self.sizes)
             n_forest = self.n
         else:
-            edge_starts = np.concatenate([[0], np.cumsum([len(e) for e in edges])]).astype(np.int64)
-            self.n_edges = int(edge_starts[-1])
+            self.edge_counts = np.array([len(e) for e in edges], dtype=np.int64)
+            edge_starts = np.concatenate([[0], np.cumsum(self.edge_counts)])
             trees = [_preorder(int(n), e) for n, e in zip(self.sizes, edges, strict=True)]
             self.forest, order = _join(trees, starts, edge_starts)
             n_forest = order.size
@@ -121,6 +121,12 @@ class Networks:
     def scale(self) -> float:
         """The largest loss of a node; 1 where no answer costs anything."""
         return float(self.costs.max() * self.counts.max(initial=0.0)) or 1.0
+
+    def of_edges(self, weight: np.ndarray) -> np.ndarray:
+        """Each edge's weight, that of its network, from the nodes' (n,) in the order of rows."""
+        first = np.empty(self.n + 1)
+        first[self.order] = weight
+        return np.repeat(first[np.cumsum(self.sizes) - self.sizes], self.edge_counts)
 
     @property
     def is_exact(self) -> bool:
