@@ -256,8 +256,7 @@ def section(folder: Path) -> str:
         "In percent, on the test parts; *change* from the first row of each set, or of its features. Settings were "
         "chosen on validation parts; guesses are those of a model trained on the letters that are left. *lift*: by how "
         "much the horse's score is raised before the best labeling is taken, in units of the smoothing, chosen for "
-        "pixels alone as for grids. Grids are played over the local polytope; their gap is large where training ended "
-        f"at {TASKS['horses']['fixed']['max_iter']} iterations."
+        "pixels alone as for grids. Grids are played over the local polytope, which bounds their loss from above."
     )
     columns = ["measure", "percent", "change", "chosen", "gap", "training"]
     title = "labelling: hidden labels, grids and joined labels"
