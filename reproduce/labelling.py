@@ -72,16 +72,27 @@ def _surroundings(image: np.ndarray) -> np.ndarray:
 
 
 def _grid(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Neighbouring pixels, and for each pair how alike their colours are, for all pairs and for those above another."""
+    """Neighbouring pixels; for each pair a constant, how alike its colours are at three scales and its means of 3 x 3.
+
+    The first half of the features counts pairs side by side, the other those above one another.
+    """
     n = image.shape[0]
     number = np.arange(n * n).reshape(n, n)
     across = np.stack([number[:, :-1].ravel(), number[:, 1:].ravel()], axis=1)
     down = np.stack([number[:-1].ravel(), number[1:].ravel()], axis=1)
     edges = np.concatenate([across, down])
-    x = image.reshape(-1, 3).astype(np.float64) / 255.0
+    x = image.astype(np.float64) / 255.0
+    near, around = (_distances(one, edges) for one in (x, ndimage.uniform_filter(x, (3, 3, 1), mode="nearest")))
+    alike = np.column_stack([np.ones(len(edges)), *(np.exp(-near / c) for c in (0.25, 1.0, 4.0)), np.exp(-around)])
+    beside = np.repeat([1.0, 0.0], [len(across), len(down)])[:, None]
+    return edges, np.hstack([alike * beside, alike * (1.0 - beside)])
+
+
+def _distances(image: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Squared distances of the colours of pairs, over their mean."""
+    x = image.reshape(-1, 3)
     distance = ((x[edges[:, 0]] - x[edges[:, 1]]) ** 2).sum(axis=1)
-    alike = np.exp(-distance / max(distance.mean(), 1e-12))
-    return edges, np.column_stack([alike, alike * np.repeat([0.0, 1.0], [len(across), len(down)])])
+    return distance / max(distance.mean(), 1e-12)
 
 
 def _horses(kind: str, part: str, quick: bool) -> Parts:
@@ -95,7 +106,7 @@ def _horses(kind: str, part: str, quick: bool) -> Parts:
     features = _surroundings if "surroundings" in kind else _colours
 
     def examples(rows: np.ndarray) -> tuple[list[Any], list[Any]]:
-        graphs = [_grid(images[i]) if "grid" in kind else (np.zeros((0, 2), np.int64), np.zeros((0, 2))) for i in rows]
+        graphs = [_grid(images[i]) if "grid" in kind else (np.zeros((0, 2), np.int64), np.zeros((0, 10))) for i in rows]
         return [(features(images[i]), *g) for i, g in zip(rows, graphs, strict=True)], [masks[i].ravel() for i in rows]
 
     return examples(train), examples(test)
@@ -164,7 +175,7 @@ TASKS: dict[str, dict[str, Any]] = {
         "load": _horses,
         "measure": _overlap,
         "model": NashMarkovNetwork,
-        "fixed": {"max_iter": 60},
+        "fixed": {"max_iter": 120},
         "grid": [
             {"smoothing": s, "alpha": a, "lift": lift}
             for s, a in ((0.5, 1e-3), (2.0, 1e-3), (2.0, 1e-4), (2.0, 1e-5), (2.0, 1e-6))

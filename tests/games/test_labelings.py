@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
 
+from nashlearn import NashMarkovNetwork
 from nashlearn.games import markov
-from nashlearn.games.markov import stars
+from nashlearn.games.markov import labelings, stars
 from nashlearn.games.markov.cuts import cut
 from nashlearn.games.markov.search import Search, deficits
 
@@ -129,3 +131,55 @@ def test_a_latin_square_is_completed_and_proved():
     assert (np.sort(square, axis=0) == np.arange(n)[:, None]).all()
     assert (np.sort(square, axis=1) == np.arange(n)).all()
     assert (found.labels[given_cells] == truth[given_cells]).all()
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 10**6), n=st.integers(2, 6), k=st.integers(2, 3), forbid=st.sampled_from([0.0, 0.5, 0.8]))
+def test_what_is_called_best_or_infeasible_is(seed, n, k, forbid):
+    _, edges, f, T = problem(seed, n, k, forbid)
+    truth = best(edges, f, T)
+    for method in ("exact", "ascent"):
+        try:
+            found = markov(edges, k, exact=False).maximise((f, T), method=method, time_limit=600.0)
+        except ValueError as error:  # local reasoning is enough to see it
+            assert truth == -np.inf and "no labeling possible" in str(error)
+            continue
+        assert found.bound >= truth - 1e-8 and found.score <= truth + 1e-8
+        expected = "infeasible" if truth == -np.inf else "optimal"
+        assert found.status == expected or method == "ascent"
+        if found.status != "heuristic":
+            assert found.status == expected
+            assert found.score == pytest.approx(truth, abs=1e-7)
+
+
+def test_a_triangle_cannot_be_coloured_by_two():
+    """Locally all is well: every node has labels, and every edge pairs."""
+    T = np.zeros((3, 2, 2))
+    T[:, [0, 1], [0, 1]] = -np.inf
+    game = markov([(0, 1), (1, 2), (0, 2)], 2, exact=False)
+    assert game.maximise((np.zeros((3, 2)), T)).status == "infeasible"
+    assert game.maximise((np.zeros((3, 2)), T), method="ascent").status == "heuristic"
+    with pytest.raises(ValueError, match="no labeling possible"):
+        game.argmax((np.zeros((3, 2)), T))
+
+
+def test_what_is_too_large_for_its_time_is_not_begun(monkeypatch):
+    """HiGHS reads a programme to its end whatever the limit: 22 million pairs took two minutes where 2 s were given."""
+    rng = np.random.default_rng(0)
+    edges = np.array([(u, v) for u in range(30) for v in range(u + 1, 30)])
+    scores = rng.standard_normal((30, 20)), rng.standard_normal((len(edges), 20, 20))
+    game = markov(edges, 20, exact=False)
+    monkeypatch.setattr(labelings, "milp", lambda *_, **__: pytest.fail("begun"))
+    found = game.maximise(scores, time_limit=0.2)
+    assert found.status == "time limit" and -np.inf < found.score <= found.bound
+
+
+def test_a_prediction_that_is_not_proved_best_warns():
+    rng = np.random.default_rng(1)
+    edges = np.array([(u, v) for u in range(30) for v in range(u + 1, 30)])
+    X = [(rng.standard_normal((30, 4)), edges, rng.standard_normal((len(edges), 3))) for _ in range(3)]
+    y = [rng.integers(0, 5, 30) for _ in X]
+    model = NashMarkovNetwork(exact=False, alpha=1e-3, smoothing=1.0, tol=1.0).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match=r"[1-3] labeling\(s\) not proved best"):
+        model.predict(X, time_limit=0.01)
+    model.predict(X, method="ascent")

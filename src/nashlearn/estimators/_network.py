@@ -332,6 +332,7 @@ class NetworkNash(StructuredNash):
 
         ``options`` are for graphs that are not played exactly, those of ``maximise`` of
         :func:`nashlearn.games.markov`: ``method="ascent"`` for a fast search, ``time_limit`` seconds for each.
+        Warns where the time was up before a labeling was proved best.
         """
         graphs, networks, S, T, run = self._scored(X)
         return self._split(self.classes_[networks.argmax(S, T, run, **options)], graphs, networks)

@@ -15,6 +15,7 @@ from nashlearn.games.markov import messages
 from nashlearn.games.markov.cliques import CliqueArrays
 from nashlearn.games.markov.forest import Forest, play
 from nashlearn.games.markov.game import MarkovGame, compiled_loss, loss_of
+from nashlearn.games.markov.outcome import warn_of_time
 from nashlearn.games.threads import Run
 
 __all__ = ["Networks", "Played"]
@@ -303,6 +304,7 @@ class Networks:
         )
         for one, labeling in zip(self.others, found, strict=True):
             labels[one.rows] = labeling.labels
+        warn_of_time(sum(labeling.status == "time limit" for labeling in found), stacklevel=5)
         return labels
 
     def replies(self) -> np.ndarray:

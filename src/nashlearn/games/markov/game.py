@@ -18,7 +18,7 @@ from nashlearn.game import Equilibrium
 from nashlearn.games._check import cost_matrix
 from nashlearn.games.markov.cliques import TooWideError, clique_tree
 from nashlearn.games.markov.junction import CliqueSolver
-from nashlearn.games.markov.outcome import Labeling, warn_of_gap
+from nashlearn.games.markov.outcome import Labeling, warn_of_gap, warn_of_time
 from nashlearn.games.markov.replies import Hamming, NodeCosts
 
 __all__ = ["MarkovGame", "check_edges", "compiled_loss", "loss_of"]
@@ -32,6 +32,7 @@ def _absolute(k: int) -> np.ndarray:
     return np.abs(np.arange(k)[:, None] - np.arange(k)).astype(np.float64)
 
 
+_NONE_LEFT = "scores leave no labeling possible: the forbidden labels and pairs rule all of them out"
 _NAMED: dict[str, Callable[[int], np.ndarray]] = {
     "zero_one": lambda k: 1.0 - np.eye(k),
     "absolute": _absolute,
@@ -173,8 +174,15 @@ class MarkovGame:
         return Equilibrium(np.float64(found.value), (found.nodes, found.pairs), found.p, np.float64(found.gap))  # type: ignore[arg-type]
 
     def argmax(self, scores: Any) -> np.ndarray:
-        """The best labeling (n,): exact where ``is_exact``, else the best that :meth:`maximise` finds."""
-        return self.maximise(scores).labels
+        """The best labeling (n,): exact where ``is_exact``, else the best that :meth:`maximise` finds.
+
+        Warns where that is not proved to be the best.
+        """
+        found = self.maximise(scores)
+        if found.status == "infeasible":
+            raise ValueError(_NONE_LEFT)
+        warn_of_time(found.status == "time limit", stacklevel=3)
+        return found.labels
 
     def maximise(self, scores: Any, **options: Any) -> Labeling:
         """The best labeling with its score, a bound on every other's, and how the search ended.
@@ -183,7 +191,8 @@ class MarkovGame:
         answer best unless ``time_limit`` seconds (60) are not enough; ``method="ascent"`` is the fast search alone.
         Two states whose neighbours attract each other, with nothing forbidden, are decided by a minimum cut in either
         case; a flow that is under way when the time is up is not broken off. "optimal" is meant up to 1e-9 of the
-        scores' spread, or of the labeling's score if that is larger.
+        scores' spread, or of the labeling's score if that is larger. A score of -inf: no labeling that is allowed was
+        found; with the status "infeasible" there is none.
         """
         solver, f, T = self._checked(scores)
         return solver.maximise(f, T, **options)
@@ -235,5 +244,5 @@ class MarkovGame:
             v = int(np.isneginf(f).all(axis=1).argmax())
             raise ValueError(f"scores leave no labeling possible: all labels of node {v} are forbidden")
         if not solver.feasible(f, T):
-            raise ValueError("scores leave no labeling possible: the forbidden labels and pairs rule all of them out")
+            raise ValueError(_NONE_LEFT)
         return solver, f, T

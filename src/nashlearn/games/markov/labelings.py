@@ -34,7 +34,9 @@ _SETTLING = 3  # sweeps after each
 _ROUNDING = 1e-9
 _SEARCH = 0.5  # share of the time limit that is searched at first, and at most this many seconds
 _SEARCH_SECONDS = 10.0
-_STEPS = 64  # of the search between looks at the clock
+_STEPS = 64  # of the search between looks at the clock, where tables hold no more than this many pairs
+_SMALL = 100_000
+_PACE = 200_000  # pairs a second that HiGHS is given, which minds its clock only once it has read them
 
 
 @njit(cache=True, nogil=True)
@@ -121,7 +123,9 @@ class _Ascent:
 
     @property
     def proved(self) -> bool:
-        return self.bound == -np.inf or bool(self.bound - self.score <= _ROUNDING * max(abs(self.score), self.unit))
+        if self.score == -np.inf:  # no labeling was found: only a bound that allows none settles the matter
+            return bool(self.bound == -np.inf)
+        return bool(self.bound - self.score <= _ROUNDING * max(abs(self.score), self.unit))
 
     def cut(self, until: float) -> bool:
         """Offer the labeling of a minimum cut, where there is one; whether its bound proves it best."""
@@ -145,6 +149,8 @@ class _Ascent:
             tables = stars.heated(self.T, 0.1 * heat)
             for _ in range(_SWEEPS):
                 stars.sweep(free, self.g, self.possible_f, tables, heat, p, self.alpha, q)
+                if time.monotonic() > until:
+                    break
             bound = stars.bound(free, self.g, self.possible_f, cold, 0.0, p, self.alpha)
             if bound < self.bound:
                 self.bound, self.best_alpha = bound, self.alpha.copy()
@@ -193,8 +199,9 @@ class _Ascent:
         hunt = Search(self.g, node, pair, self.unit, rounding)
         most = min(bound - self.score, worst)
         over = bound == -np.inf
+        steps = max(1, _STEPS * _SMALL // max(pair.size, _SMALL))
         while not over and time.monotonic() < until:
-            over = hunt.run(most, _STEPS)
+            over = hunt.run(most, steps)
         if hunt.labels[0] >= 0:
             self.offer(hunt.labels.copy())
         self.bound = self.score if over else min(self.bound, bound - hunt.proved)
@@ -205,6 +212,12 @@ class _Ascent:
         score = _score(self.g, self.f, self.T, labels)
         if score > self.score:
             self.labels, self.score = labels, float(score)
+
+    def ended(self, otherwise: str) -> Labeling:
+        """What was found, with the status ``otherwise`` where nothing is proved."""
+        if self.bound == -np.inf:
+            return Labeling(self.labels, -np.inf, -np.inf, "infeasible")
+        return Labeling(self.labels, self.score, max(self.bound, self.score), "optimal" if self.proved else otherwise)
 
     def possible(self) -> np.ndarray:
         """Labels (n, k) that may be in a labeling better than the best found."""
@@ -227,8 +240,7 @@ def _ascent(g: Incidence, f: np.ndarray, T: np.ndarray, time_limit: float) -> La
     search = _Ascent(g, f, T)
     if not search.cut(until):
         search.run(until)
-    bound = max(search.bound, search.score)
-    return Labeling(search.labels, search.score, bound, "optimal" if search.proved else "heuristic")
+    return search.ended("heuristic")
 
 
 def _exact(g: Incidence, f: np.ndarray, T: np.ndarray, time_limit: float) -> Labeling:
@@ -236,7 +248,7 @@ def _exact(g: Incidence, f: np.ndarray, T: np.ndarray, time_limit: float) -> Lab
     search = _Ascent(g, f, T)
     if not search.cut(until):
         search.run(until)
-    if not search.proved:
+    if not search.proved and time.monotonic() < until:
         search.exhaust(min(until, time.monotonic() + min(_SEARCH * time_limit, _SEARCH_SECONDS)))
     for heat in _DECIMATION * search.unit:
         if search.proved or time.monotonic() > until:
@@ -244,17 +256,18 @@ def _exact(g: Incidence, f: np.ndarray, T: np.ndarray, time_limit: float) -> Lab
         search.decimate(heat, until)
         if search.restrict():
             search.run(until)
-    if search.bound == -np.inf:
-        return Labeling(search.labels, -np.inf, -np.inf, "infeasible")
-    if search.proved:
-        return Labeling(search.labels, search.score, max(search.bound, search.score), "optimal")
-    return _integer_programme(search, until)
+    if not search.proved and time.monotonic() < until:
+        search.restrict()
+        left = (search.possible_f > -np.inf).sum(axis=1)
+        if np.prod(left[g.ends], axis=1).sum() <= _PACE * (until - time.monotonic()):
+            return _integer_programme(search, until)
+        search.exhaust(until)
+    return search.ended("time limit")
 
 
 def _integer_programme(search: _Ascent, until: float) -> Labeling:
     """Choose among the labels still possible: one for each node, and the edges' pairs that follow."""
     g, f, T = search.g, search.f, search.T
-    search.restrict()
     possible = search.possible_f > -np.inf
     node = np.full(f.shape, -1)
     node[possible] = np.arange(possible.sum())

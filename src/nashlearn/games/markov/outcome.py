@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Improved", "Labeling", "Outcome", "warn_of_gap"]
+__all__ = ["Improved", "Labeling", "Outcome", "warn_of_gap", "warn_of_time"]
 
 
 class Outcome(NamedTuple):
@@ -45,6 +45,20 @@ class Labeling(NamedTuple):
     score: float
     bound: float
     status: str
+
+
+def warn_of_time(unproved: int, stacklevel: int) -> None:
+    """Say that labelings may not be the best, if any was not proved when its time was up."""
+    if not unproved:
+        return
+    from sklearn.exceptions import ConvergenceWarning
+
+    warnings.warn(
+        f"{unproved} labeling(s) not proved best when time_limit was up; raise it, or take method='ascent' for a fast "
+        "search without proof",
+        ConvergenceWarning,
+        stacklevel=stacklevel,
+    )
 
 
 def warn_of_gap(gap: float, tol: float) -> None:
