@@ -66,8 +66,12 @@ def test_pixels_of_a_grid_and_their_likeness():
     image[0, 0] = 255
     edges, features = labelling._grid(image)
     assert len(edges) == 12
-    assert features[edges.min(axis=1) > 0, 0].min() == 1.0  # alike
-    assert features[0, 0] < 1.0
+    beside, above = features[:6], features[6:]
+    assert (beside[:, 0] == 1.0).all() and (above[:, 5] == 1.0).all()
+    assert not beside[:, 5:].any() and not above[:, :5].any()
+    likeness = beside[:, 1:4] + above[:, 6:9]  # at three scales
+    assert (likeness[edges.min(axis=1) > 0] == 1.0).all()
+    assert 0.0 < likeness[0, 0] < likeness[0, 1] < likeness[0, 2] < 1.0
     assert labelling._colours(image).shape == (9, 15)
     assert labelling._surroundings(image).shape == (9, 33)
 
