@@ -69,7 +69,7 @@ def test_pixels_of_a_grid_and_their_likeness():
     beside, above = features[:6], features[6:]
     assert (beside[:, 0] == 1.0).all() and (above[:, 5] == 1.0).all()
     assert not beside[:, 5:].any() and not above[:, :5].any()
-    likeness = beside[:, 1:4] + above[:, 6:9]  # at three scales
+    likeness = features[:, 1:4] + features[:, 6:9]  # at three scales
     assert (likeness[edges.min(axis=1) > 0] == 1.0).all()
     assert 0.0 < likeness[0, 0] < likeness[0, 1] < likeness[0, 2] < 1.0
     assert labelling._colours(image).shape == (9, 15)
