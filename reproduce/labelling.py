@@ -179,7 +179,7 @@ TASKS: dict[str, dict[str, Any]] = {
         "grid": [
             {"smoothing": s, "alpha": a, "lift": lift}
             for s, a in ((2.0, 1e-4), (2.0, 1e-5), (2.0, 1e-6))
-            for lift in (0.0, 0.3, 0.6, 0.9, 1.2, 1.5, 1.8)
+            for lift in (0.3, 0.6, 0.9, 1.2, 1.5)
         ],
     },
 }

@@ -7,7 +7,8 @@ paper's width gives zeros), turned to the 1,000 axes of their largest variance a
 for which training needs far fewer iterations; an empty cell has a feature of its own. That variance is 0.01: so the
 regulariser holds the 9,000 weights of digits more than the 81 of the rules, and misread digits do not outweigh broken
 rules. Test puzzles are answered by the exact search; *unproved* counts those that ran out of time. Visual models choose
-alpha by the fast search on 20 more puzzles; those trained on 1,000 take the one that 100 chose.
+alpha by the fast search on 20 more puzzles; those trained on 1,000 take the one that 100 chose. Below 1e-4 training
+does not come to its end: 60 iterations on 1,000 puzzles left a gap of 10.7 at 1e-5.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ MISSING = (0.0, 0.1, 0.2)
 SIZES = {"symbolic": (10, 100), "visual": (10, 100, 1000)}
 DRAWS = {"symbolic": {10: 3, 100: 3}, "visual": {10: 1, 100: 1, 1000: 1}}
 METHODS = {"nash": "MANA", "ssvm": "M3N"}
-ALPHAS = {"symbolic": (1e-3,), "visual": (1e-3, 1e-4, 1e-5)}
+ALPHAS = {"symbolic": (1e-3,), "visual": (1e-3, 1e-4)}
 SMOOTHING, SPREAD = {"symbolic": 0.5, "visual": 0.1}, 0.1
 MAX_ITER, TOL = {10: 100, 100: 100, 1000: 60}, {10: 1e-2, 100: 1e-2, 1000: 0.05}
 
