@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from nashlearn import NashClassifier, NashMarkovNetwork, NashTagger
+from nashlearn import NashClassifier, NashMarkovNetwork, NashTagger, games
 
 K = 6
 
@@ -106,6 +106,15 @@ def test_all_ways_to_give_features_agree():
     seen = NashTagger(alpha=0.01, tol=1e-3).fit(named, y)
     assert seen.objective_ >= dense.objective_ - 1e-3 * dense.objective_  # fewer weights cannot do better
     assert seen.predict([[{"unheard of": 1.0}]])[0].shape == (1,)
+
+
+def test_a_model_reads_what_it_was_not_trained_on():
+    """Weights of sparse features are laid out otherwise than those of dense ones."""
+    other = [sparse.lil_matrix(x) for x in TRAIN[:40]]
+    for given, unlike in ((TRAIN[:40], other), (other, TRAIN[:40])):
+        model = NashTagger(alpha=1e-2).fit(given, list(y_train[:40]))
+        for own, foreign in zip(model.decision_function(given), model.decision_function(unlike), strict=True):
+            np.testing.assert_allclose(own[0], foreign[0], atol=1e-12)
 
 
 def test_labels_of_any_kind():
@@ -207,6 +216,17 @@ def test_graphs_with_cycles(exact):
     alone = NashMarkovNetwork().fit([(nodes, []) for nodes, _ in X], y)
     assert model.score(X_test, y_test) > alone.score([(nodes, []) for nodes, _ in X_test], y_test) + 0.1
     assert model.dual_gap_ <= model.tol
+
+
+def test_strategies_on_relaxed_graphs_are_those_of_the_game():
+    X, y = noisy_squares(6, 0)
+    model = NashMarkovNetwork(exact=False, smoothing=0.3, tol=1e-5, max_iter=1000).fit(X, y)
+    game = games.markov(SQUARE, model.classes_.size, exact=False)
+    for scores, q, p in zip(model.decision_function(X), model.marginals(X), model.predict_proba(X), strict=True):
+        played = game.solve(scores, smoothing=0.3, tol=1e-10)
+        cost = 1.0 - np.eye(model.classes_.size)
+        assert np.abs(q - played.q[0]).max() <= 1e-2
+        assert (p * (q @ cost)).sum() == pytest.approx((played.p * (played.q[0] @ cost)).sum(), abs=1e-2)
 
 
 def test_a_network_of_chains_is_a_tagger():

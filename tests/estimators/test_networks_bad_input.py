@@ -27,6 +27,7 @@ def good():
         (lambda X, y: ([X[0], X[1], X[2][:, :-1]], y), r"X\[2\] has 5 features; expected 6"),
         (lambda X, y: ([X[0], X[1], np.full((30, K), np.nan)], y), r"X\[2\] holds NaN"),
         (lambda X, y: ([X[0], X[1], X[2][0]], y), r"X\[2\] must have shape"),
+        (lambda X, y: ([[{"a": 1.0}] * 30, [{"a": np.nan}] * 30, [{"a": 1}] * 30], y), r"X\[1\] holds NaN"),
         (lambda X, y: ([X[0], X[1], sparse.csr_matrix(X[2])], y), r"X\[2\] is not sparse|X\[2\] is sparse"),
         (lambda X, y: (X, [[-1] * 30] * 3), "no labels"),
         (lambda X, y: (X, [[4] * 30] * 3), "one class only"),
@@ -77,6 +78,8 @@ def test_more_bad_input():
         with pytest.raises(ValueError, match=words):
             NashTagger(**parameters).fit(X, y)
     model = NashTagger(alpha=1e-3, max_iter=50).fit(X, y)
+    with pytest.raises(TypeError, match="timelimit"):
+        model.predict(X, timelimit=1.0)
     with pytest.raises(ValueError, match="not seen in fit"):
         model.score(X, [["z"] * 30] * 3)
     with pytest.raises(ValueError, match="expected 6"):

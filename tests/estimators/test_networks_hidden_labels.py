@@ -65,3 +65,17 @@ def test_edges_that_are_never_labelled_are_shared_out(with_features):
     model = NashTagger(alpha=1e-2, tol=1e-2).fit(examples, y)
     assert 0 < model.objective_ < 0.5 and np.abs(model._weights).max() < 5
     assert model.score(examples, truth) > 0.9
+
+
+@pytest.mark.parametrize("propensity", ["homogeneous", "node"])
+def test_examples_with_hidden_labels_may_be_weighted(propensity):
+    """A weight of 2 is an example that comes twice, also where it is counted how often nodes are labelled."""
+    X, truth = skewed_labels(12, 1)
+    rng = np.random.default_rng(3)
+    y = [[int(a) if keep else None for a, keep in zip(t, rng.random(3) < 0.6, strict=True)] for t in truth]
+    weight = rng.integers(0, 3, 12)
+    twice = [i for i, w in enumerate(weight) for _ in range(w)]
+    settings = {"alpha": 0.01, "tol": 1e-6, "smoothing": 1.0, "propensity": propensity}
+    weighted = NashTagger(**settings).fit(X, y, sample_weight=weight)
+    repeated = NashTagger(**settings).fit([X[i] for i in twice], [y[i] for i in twice])
+    assert weighted.objective_ == pytest.approx(repeated.objective_, rel=1e-5)

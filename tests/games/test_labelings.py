@@ -183,3 +183,30 @@ def test_a_prediction_that_is_not_proved_best_warns():
     with pytest.warns(ConvergenceWarning, match=r"[1-3] labeling\(s\) not proved best"):
         model.predict(X, time_limit=0.01)
     model.predict(X, method="ascent")
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 10**6), n=st.integers(3, 6))
+def test_no_label_of_a_better_labeling_is_ruled_out(seed, n):
+    """The last label looks best everywhere and goes with nothing."""
+    g, edges, f, T = problem(seed, n, 3, 0.0)
+    f[:, 2] = 1000.0
+    T[:, 2, :] = T[:, :, 2] = -np.inf
+    truth = best(edges, f, T)
+    search = labelings._Ascent(g, f, T)
+    search.run(np.inf)
+    worse = np.zeros(n, dtype=np.int64)
+    search.labels, search.score = worse, float(labelings._score(g, f, T, worse))
+    search.restrict()
+    assert best(edges, search.possible_f, T) == pytest.approx(truth)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e6])
+def test_the_integer_programme_is_exact_at_any_scale(monkeypatch, scale):
+    monkeypatch.setattr(labelings, "_SEARCH", 0.0)
+    monkeypatch.setattr(labelings, "_DECIMATION", np.zeros(0))
+    for seed in range(12):
+        _, edges, f, T = problem(seed, 9, 3, 0.0)
+        found = markov(edges, 3, exact=False).maximise((scale * f, scale * T), time_limit=600.0)
+        assert found.status == "optimal"
+        assert found.score == pytest.approx(scale * best(edges, f, T), rel=1e-8)

@@ -70,35 +70,43 @@ def given_propensities(given: Any, graphs: Graphs, missing: np.ndarray) -> tuple
 
 
 class LabelRate(NamedTuple):
-    """How often nodes are labelled: ``known`` (m,) of ``every``; all nodes alike, or one for each of ``m`` nodes."""
+    """How often nodes are labelled, all alike or each of ``m`` by itself.
+
+    ``known`` (m,) of ``every``, in weights of examples; ``hidden`` labels are missing, whatever their weights.
+    """
 
     known: np.ndarray
-    every: int
+    every: float
+    hidden: int
 
     @property
     def complete(self) -> bool:
         """Whether no label is missing."""
-        return bool((self.known == self.every).all())
+        return self.hidden == 0
 
     def merged(self, other: LabelRate) -> LabelRate:
         """That of both data sets together."""
         if self.known.size != other.known.size:
             raise ValueError(_UNEQUAL)
-        return LabelRate(self.known + other.known, self.every + other.every)
+        return LabelRate(self.known + other.known, self.every + other.every, self.hidden + other.hidden)
 
 
-def label_rate(kind: str, sizes: np.ndarray, missing: np.ndarray) -> LabelRate:
-    """How often nodes are labelled, for ``propensity`` "homogeneous" or "node"."""
+def label_rate(kind: str, sizes: np.ndarray, missing: np.ndarray, weight: np.ndarray) -> LabelRate:
+    """How often nodes are labelled, for ``propensity`` "homogeneous" or "node"; ``weight`` is that of examples."""
+    hidden = int(np.count_nonzero(missing))
     if kind != "node":
-        return LabelRate(np.array([np.count_nonzero(~missing)]), missing.size)
+        each = np.repeat(weight, sizes)
+        return LabelRate(np.array([float(each[~missing].sum())]), float(each.sum()), hidden)
     if (sizes != sizes[0]).any():
         raise ValueError(_UNEQUAL)
-    return LabelRate(np.count_nonzero(~missing.reshape(sizes.size, -1), axis=0), sizes.size)
+    return LabelRate(weight @ ~missing.reshape(sizes.size, -1), float(weight.sum()), hidden)
 
 
 def estimated_propensities(rate: LabelRate, graphs: Graphs) -> tuple[np.ndarray, np.ndarray]:
     """Probabilities of labels, for all nodes and edges."""
-    node = np.resize(rate.known / rate.every, int(graphs.sizes.sum()))  # again and again, example by example
+    # Where all that is labelled weighs nothing any propensity will do.
+    each = np.where(rate.known > 0, rate.known / (rate.every or 1.0), 1.0)
+    node = np.resize(each, int(graphs.sizes.sum()))  # again and again, example by example
     u, v = graphs.all_edges().T
     return node, node[u] * node[v]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import joblib
 import numpy as np
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from nashlearn.distributed.answers import lazily
@@ -146,7 +148,7 @@ class NetworkNash(StructuredNash):
         y_code[~missing] = codes
         given = given_propensities(self._given, graphs, missing)
         if given is None:
-            given = estimated_propensities(label_rate(self.propensity, graphs.sizes, missing), graphs)
+            given = estimated_propensities(label_rate(self.propensity, graphs.sizes, missing, weight), graphs)
         self._check_loss(k)
         networks = self._make_networks(graphs, k, node_counts(self._counts, graphs.sizes))
         self.is_exact_ = networks.is_exact
@@ -180,7 +182,7 @@ class NetworkNash(StructuredNash):
         columns = None if self._named is None else list(self._named.columns)
         edge_width = None if graphs.edge_features is None else graphs.edge_features.shape[1]
         words = vocabulary(graphs.nodes, labels, missing, columns, edge_width)
-        return graphs.sizes, (words, label_rate(self.propensity, graphs.sizes, missing))
+        return graphs.sizes, (words, label_rate(self.propensity, graphs.sizes, missing, sample_weight))
 
     def _merged(self, one: Any, other: Any) -> Any:
         return united(one[0], other[0]), one[1].merged(other[1])
@@ -305,7 +307,10 @@ class NetworkNash(StructuredNash):
             )
         k = self.classes_.size
         networks = self._make_networks(graphs, k)
-        nodes, _ = self._features(graphs.nodes, self._extra_columns(graphs), None, k, networks.order)
+        given = graphs.nodes
+        if sparse.issparse(given) != (self._pattern is not None):  # the weights are laid out as features were in fit
+            given = given.toarray() if sparse.issparse(given) else sparse.csr_matrix(given)
+        nodes, _ = self._features(given, self._extra_columns(graphs), None, k, networks.order)
         run = threads(joblib.effective_n_jobs(self.n_jobs))
         S = np.empty((networks.n, k))
         nodes.scores(self._weights[: self._node_weights], S, run)
@@ -346,18 +351,26 @@ class NetworkNash(StructuredNash):
 
     @lazily
     def marginals(self, X: Any) -> list[np.ndarray]:
-        """The adversary's label distribution (n, k) at each node: with smoothing, what a random field would say."""
+        """The adversary's label distribution (n, k) at each node, softened by ``smoothing``; not calibrated."""
         graphs, networks, S, T, run = self._scored(X)
         return self._split(self._settle(networks, S, T, run), graphs, networks)
 
     def _settle(self, networks: Networks, S: np.ndarray, T: np.ndarray, run: Any) -> np.ndarray:
-        """Sweep until no reply can gain more than ``tol`` of the largest loss at a node, in the mean; marginals."""
+        """Sweep until neither player can gain more than ``tol / 100`` of the largest loss at a node, in the mean."""
         scale = networks.scale
         weight = np.full(networks.n, 1.0 / networks.n)
         for _ in range(_ROUNDS):
             played = networks.play(S, T, float(self.smoothing) or 0.01 * scale, weight, run)
-            if played.expected - played.entropy <= 1e-2 * self.tol * scale:
+            gap = played.expected - played.entropy + played.slack
+            if gap <= 1e-2 * self.tol * scale:
                 break
+        else:
+            warnings.warn(
+                f"the players' strategies were left at a gap of {gap:.1e} a node, above {1e-2 * self.tol * scale:.1e} "
+                "(a hundredth of tol, in units of the loss); a larger smoothing is settled sooner",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
         return played.nodes * networks.n
 
     def _mistakes(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:

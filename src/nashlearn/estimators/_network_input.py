@@ -129,7 +129,13 @@ def _stack(parts: list[Any], named: NamedFeatures | None, grow: bool, width: int
             if not _is_named(part):
                 raise ValueError(f"X[{i}] must be a list of dicts or of lists of names, as the first example is.")
         sizes = np.array([len(part) for part in parts], dtype=np.int64)
-        return named.matrix([item for part in parts for item in part], grow), sizes
+        matrix = named.matrix([item for part in parts for item in part], grow)
+        wrong = np.flatnonzero(~np.isfinite(matrix.data))
+        if wrong.size:
+            row = np.searchsorted(matrix.indptr, wrong[0], side="right") - 1
+            i = int(np.searchsorted(np.cumsum(sizes), row, side="right"))
+            raise ValueError(f"X[{i}] holds NaN or infinite values.")
+        return matrix, sizes
     is_sparse = sparse.issparse(parts[0])
     matrices = []
     for i, part in enumerate(parts):
@@ -137,7 +143,9 @@ def _stack(parts: list[Any], named: NamedFeatures | None, grow: bool, width: int
             raise ValueError(
                 f"X[{i}] is {'not ' * is_sparse}sparse, unlike the first example; use one kind throughout."
             )
-        if not is_sparse:
+        if is_sparse:
+            part = part.tocsr()
+        else:
             try:
                 part = np.asarray(part, dtype=np.float64)
             except (TypeError, ValueError):

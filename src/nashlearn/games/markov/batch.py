@@ -291,6 +291,10 @@ class Networks:
 
     def argmax(self, S: np.ndarray, T: np.ndarray, run: Run, **options: Any) -> np.ndarray:
         """The best labeling (n,), in the order of rows; ``options`` as those of ``MarkovGame.maximise``."""
+        if options:
+            from nashlearn.games.markov.labelings import check_options
+
+            check_options(**options)
         labels = np.zeros(self.n, dtype=np.int64)
         if self.n_forest:
             t, E = self._flat(T)

@@ -65,6 +65,26 @@ def calibrate(t: CliqueArrays, Q: np.ndarray) -> None:
         own *= np.divide(target, mass, out=np.zeros(columns), where=mass > 0)
 
 
+def _alive(t: CliqueArrays, distance: np.ndarray, least: float) -> np.ndarray:
+    """Entries no farther than ``least`` from the best, of the columns that their parents' entries need.
+
+    Rounding may tell an entry and the best of its child's column apart: that best is taken in any case.
+    """
+    alive = np.zeros(distance.size, dtype=np.bool_)
+    for c in range(t.node.size):
+        rows, columns, start, u = t.rows[c], t.columns[c], t.table[c], t.parent[c]
+        own = distance[start : start + rows * columns].reshape(rows, columns)
+        needed = np.ones(columns, dtype=np.bool_)
+        if u >= 0:
+            size = t.rows[u] * t.columns[u]
+            needed[:] = False
+            needed[t.maps[t.map[c] : t.map[c] + size][alive[t.table[u] : t.table[u] + size]]] = True
+        kept = (own >= least) & needed
+        kept[own.argmax(axis=0), np.arange(columns)] |= needed
+        alive[start : start + rows * columns] = kept.ravel()
+    return alive
+
+
 class _Variables:
     """Numbers of the variables: messages that some entry needs, then each node's replies but the last."""
 
@@ -107,7 +127,8 @@ def solve(
     best, reduced, distance = shortfalls(t, f, E)
     span = sum(float(L.max() - L.min()) for L in costs)
     unit = max(float(L.max()) for L in costs) or 1.0
-    alive = distance >= -span * (1 + 1e-9)
+    rounding = 1e-12 * max(abs(best), float(np.abs(f[f > -np.inf]).max()))
+    alive = _alive(t, distance, -span * (1 + 1e-9) - rounding)
     costs = [L / unit for L in costs]
     number = _Variables(t, alive, costs)
     build = Builder()

@@ -91,9 +91,10 @@ class MarkovGame:
         states = np.asarray(n_states)
         if states.ndim > 1 or not np.issubdtype(states.dtype, np.integer) or states.size == 0 or (states < 1).any():
             raise ValueError(f"n_states must be a positive integer, or one for each node; got {n_states!r}")
-        if exact not in (True, False, "auto"):
+        if not (isinstance(exact, (bool, np.bool_)) or (isinstance(exact, str) and exact == "auto")):
             raise ValueError(f'exact must be True, False or "auto"; got {exact!r}')
-        self._states, self._loss, self._exact = states.astype(np.int64), loss, exact
+        self._states, self._loss = states.astype(np.int64), loss
+        self._exact = exact if isinstance(exact, str) else bool(exact)
         self.edges = check_edges(edges, states.size if states.ndim else None)
         self._weights = None if weights is None else np.array(weights, dtype=np.float64)
         if self._weights is not None and not (np.isfinite(self._weights).all() and (self._weights >= 0).all()):
@@ -164,6 +165,8 @@ class MarkovGame:
         solver, f, T = self._checked(scores)
         if not (np.isfinite(smoothing) and smoothing >= 0):
             raise ValueError(f"smoothing must be finite and not negative; got {smoothing!r}")
+        if not max_iter >= 1:
+            raise ValueError(f"max_iter must be a positive integer; got {max_iter!r}")
         if smoothing > 0:
             found = solver.play_smoothed(f, T, float(smoothing), tol, max_iter)
         else:
@@ -194,6 +197,9 @@ class MarkovGame:
         scores' spread, or of the labeling's score if that is larger. A score of -inf: no labeling that is allowed was
         found; with the status "infeasible" there is none.
         """
+        from nashlearn.games.markov.labelings import check_options
+
+        check_options(**options)
         solver, f, T = self._checked(scores)
         return solver.maximise(f, T, **options)
 

@@ -10,8 +10,10 @@ attract each other need none of this (:mod:`nashlearn.games.markov.cuts`).
 
 from __future__ import annotations
 
+import numbers
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -25,7 +27,7 @@ from nashlearn.games.markov.replies import Hamming
 from nashlearn.games.markov.search import Search, deficits
 from nashlearn.games.markov.stars import Incidence
 
-__all__ = ["METHODS"]
+__all__ = ["METHODS", "check_options"]
 
 _HEATS = 0.3 ** np.arange(9)  # temperatures, in units of the scores' spread
 _SWEEPS = 30
@@ -36,6 +38,7 @@ _SEARCH = 0.5  # share of the time limit that is searched at first, and at most 
 _SEARCH_SECONDS = 10.0
 _STEPS = 64  # of the search between looks at the clock, where tables hold no more than this many pairs
 _SMALL = 100_000
+_MIP_GAP = 1e-3  # unit of the programme, in those of the scores: HiGHS allows itself an absolute gap of 1e-6
 _PACE = 200_000  # pairs a second that HiGHS is given, which minds its clock only once it has read them
 
 
@@ -221,14 +224,10 @@ class _Ascent:
 
     def possible(self) -> np.ndarray:
         """Labels (n, k) that may be in a labeling better than the best found."""
-        allowed = self.possible_f > -np.inf
-        reduced = np.where(allowed, self.possible_f, 0.0)
+        reduced = np.where(self.possible_f > -np.inf, self.possible_f, np.inf)
         for side in (0, 1):
-            np.add.at(
-                reduced,
-                self.g.ends[:, side],
-                np.where(np.isinf(self.best_alpha[:, side]), 0.0, self.best_alpha[:, side]),
-            )
+            np.add.at(reduced, self.g.ends[:, side], self.best_alpha[:, side])
+        allowed = np.isfinite(reduced)  # a multiplier of inf: a neighbour has ruled the label out
         reduced[~allowed] = -np.inf
         short = reduced.max(axis=1, keepdims=True) - reduced
         slack = _ROUNDING * max(abs(self.bound), self.unit)
@@ -300,8 +299,9 @@ def _integer_programme(search: _Ascent, until: float) -> Labeling:
     A = sparse.csr_matrix(
         (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=(count, used)
     )
+    unit = search.unit * _MIP_GAP
     answer = milp(
-        -np.where(forbidden, 0.0, gain),
+        -np.where(forbidden, 0.0, gain) / unit,
         constraints=LinearConstraint(A, np.concatenate(right), np.concatenate(right)),
         integrality=np.arange(used) < possible.sum(),
         bounds=Bounds(0.0, np.where(forbidden, 0.0, 1.0)),
@@ -315,8 +315,18 @@ def _integer_programme(search: _Ascent, until: float) -> Labeling:
     if answer.status in (0, 2):  # solved, or nothing among the labels left beats the labeling at hand
         return Labeling(search.labels, search.score, search.score, "optimal")
     dual = getattr(answer, "mip_dual_bound", None)
-    bound = search.bound if dual is None or not np.isfinite(dual) else min(search.bound, max(-dual, search.score))
+    bound = search.bound
+    if dual is not None and np.isfinite(dual):
+        bound = min(bound, max(-dual * unit, search.score))
     return Labeling(search.labels, search.score, float(bound), "time limit")
+
+
+def check_options(method: Any = "exact", time_limit: Any = 60.0) -> None:
+    """Refuse options of ``maximise`` that no graph can use."""
+    if not isinstance(method, str) or method not in METHODS:
+        raise ValueError(f"method must be one of {tuple(METHODS)}; got {method!r}")
+    if not isinstance(time_limit, numbers.Real) or not float(time_limit) > 0:
+        raise ValueError(f"time_limit must be a positive number of seconds; got {time_limit!r}")
 
 
 METHODS: dict[str, Callable[[Incidence, np.ndarray, np.ndarray, float], Labeling]] = {

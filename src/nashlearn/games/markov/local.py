@@ -10,11 +10,15 @@ from nashlearn.games.markov import stars
 from nashlearn.games.markov.labelings import METHODS
 from nashlearn.games.markov.outcome import Improved, Labeling, Outcome, warn_of_gap
 from nashlearn.games.markov.programme import Builder, interior_point
+from nashlearn.games.markov.replies import Hamming
+from nashlearn.games.markov.search import deficits
 
 __all__ = ["EDGE_HEAT", "LocalSolver", "consistent"]
 
 EDGE_HEAT = 0.1  # temperature of edges over that of nodes: equal ones would add a bias of several eps for each edge
 _TOL = 1e-9
+_ROUNDING = 1e-7  # mass on forbidden pairs
+_BALANCING = 30  # sweeps at each temperature
 _CHECK = 10  # sweeps between certificates
 
 
@@ -46,14 +50,33 @@ class LocalSolver:
 
     def maximise(self, f: np.ndarray, T: np.ndarray, method: str = "exact", time_limit: float = 60.0) -> Labeling:
         """A good labeling: ``method`` "exact" proves it best if ``time_limit`` seconds suffice, "ascent" is fast."""
-        if method not in METHODS:
-            raise ValueError(f"method must be one of {tuple(METHODS)}; got {method!r}")
         return METHODS[method](self.graph, f, T, time_limit)
 
     def play(self, f: np.ndarray, T: np.ndarray) -> Outcome:
-        """The equilibrium over the local polytope, without smoothing, by the interior point method."""
-        labels, pairs = consistent(f, T, self.edges)
+        """The equilibrium over the local polytope, without smoothing, by the interior point method.
+
+        First the scores are replaced by how far each label and pair falls short in a bound that sweeps have lowered,
+        so that what matters is of the size of the loss whatever the scores were.
+        """
         unit = max(float(L.max()) for L in self.costs) or 1.0
+        node, pair, bound = deficits(self.graph, f, T, self._balance(f, T, unit))
+        found = self._programme(-node, -pair, unit)
+        return found._replace(value=bound + found.value)
+
+    def _balance(self, f: np.ndarray, T: np.ndarray, unit: float) -> np.ndarray:
+        """Multipliers from sweeps without a loss, cooled down to ``unit``."""
+        free = Hamming(np.zeros(f.shape[0]))
+        p, q, alpha = np.zeros_like(f), np.zeros_like(f), np.zeros((len(self.edges), 2, f.shape[1]))
+        heat = max((float(np.ptp(x[x > -np.inf])) for x in (f, T) if x.size and x.max() > -np.inf), default=0.0)
+        while heat > unit:
+            tables = stars.heated(T, EDGE_HEAT * heat)
+            for _ in range(_BALANCING):
+                stars.sweep(free, self.graph, f, tables, heat, p, alpha, q)
+            heat *= 0.3
+        return alpha
+
+    def _programme(self, f: np.ndarray, T: np.ndarray, unit: float) -> Outcome:
+        labels, pairs = consistent(f, T, self.edges)
         build = Builder()
         n, m = f.shape[0], len(self.edges)
         top = np.arange(n)  # variables: the nodes' maxima, the multipliers, the replies
@@ -139,7 +162,8 @@ class LocalSolver:
             own = np.append(own, 1.0 - own.sum()).clip(min=0)
             p[v, : L.shape[0]] = own / own.sum()
         alpha = np.where(number >= 0, unit * found.y[number], 0.0)
-        upper = stars.bound(self.loss, self.graph, f, stars.heated(T, 0.0), 0.0, p, alpha)
+        left = np.where(labels, f, -np.inf), stars.heated(np.where(pairs, T, -np.inf), 0.0)
+        upper = stars.bound(self.loss, self.graph, *left, 0.0, p, alpha)
         q = np.zeros((n, k))
         q[labels] = found.z[:n_nodes]
         q /= q.sum(axis=1, keepdims=True)
@@ -152,7 +176,9 @@ class LocalSolver:
         return Outcome(upper, q, joint, p[:, :options], max(upper - lower, 0.0))
 
     def _secured(self, f: np.ndarray, T: np.ndarray, q: np.ndarray, joint: np.ndarray) -> float:
-        """``<f, q> + <T, joint> + min_p <p, L q>``; mass of rounding on a forbidden pair is left out."""
+        """``<f, q> + <T, joint> + min_p <p, L q>``; -inf where more than rounding is on forbidden pairs."""
+        if float(joint[np.isneginf(T)].sum()) > _ROUNDING:
+            return -np.inf
         return self._scored(f, T, q, joint) + float(stars.risk(self.loss, q))
 
     @staticmethod
