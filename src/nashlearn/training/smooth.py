@@ -299,6 +299,7 @@ def anneal(
     except KeyboardInterrupt:
         descent.certify()
         best.interrupted()
-    best.warn_unless(tol, lambda: f"Raise max_iter, alpha or smoothing, or {advice()}.")
+    spent = "max_iter, alpha or smoothing" if best.n_iter >= max_iter else "alpha, smoothing or tol"
+    best.warn_unless(tol, lambda: f"Raise {spent}, or {advice()}.")
     loss = best.primal - 0.5 * alpha * float(best.w @ best.w)
     return Minimised(best.w, loss, best.primal, best.gap, best.n_iter, best.rounds)
