@@ -238,6 +238,14 @@ def test_a_network_of_chains_is_a_tagger():
     assert np.abs(network.edge_coef_[0] - turned.edge_coef_[0].T).max() <= 0.02
 
 
+@pytest.mark.parametrize("exact", [True, False])
+def test_the_exact_game_is_trained_to_the_gap_that_is_asked(exact):
+    """Each smoothing leaves an error of its own: the smaller the gap, the farther smoothing must fall."""
+    X, y = noisy_squares(20, 3)
+    model = NashMarkovNetwork(smoothing=0.0, alpha=1e-2, tol=2e-3, max_iter=500, exact=exact).fit(X, y)
+    assert model.dual_gap_ <= 2e-3
+
+
 def test_the_exact_game_is_certified():
     X, y = TRAIN[:20], list(y_train[:20])
     model = NashTagger(smoothing=0.0, alpha=0.05, tol=0.05, max_iter=2000).fit(X, y)

@@ -36,7 +36,7 @@ from nashlearn.training.node_features import DenseFeatures, SparseFeatures
 
 __all__ = ["NetworkNash"]
 
-_SCHEDULE = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
+_SCHEDULE = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 _ROUNDS = 300
 
 
