@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from nashlearn import NashMarkovNetwork
 from nashlearn.games import markov
-from nashlearn.games.markov import labelings, stars
+from nashlearn.games.markov import Labeling, labelings, stars
 from nashlearn.games.markov.cuts import cut
 from nashlearn.games.markov.search import Search, deficits
 
@@ -152,7 +152,7 @@ def test_what_is_called_best_or_infeasible_is(seed, n, k, forbid):
             assert found.score == pytest.approx(truth, abs=1e-7)
 
 
-def test_a_triangle_cannot_be_coloured_by_two():
+def test_a_triangle_cannot_be_coloured_by_two(monkeypatch):
     """Locally all is well: every node has labels, and every edge pairs."""
     T = np.zeros((3, 2, 2))
     T[:, [0, 1], [0, 1]] = -np.inf
@@ -160,6 +160,9 @@ def test_a_triangle_cannot_be_coloured_by_two():
     assert game.maximise((np.zeros((3, 2)), T)).status == "infeasible"
     assert game.maximise((np.zeros((3, 2)), T), method="ascent").status == "heuristic"
     with pytest.raises(ValueError, match="no labeling possible"):
+        game.argmax((np.zeros((3, 2)), T))
+    monkeypatch.setattr(game, "maximise", lambda scores: Labeling(np.zeros(3, np.int64), -np.inf, 0.0, "time limit"))
+    with pytest.raises(ValueError, match="larger time_limit"):
         game.argmax((np.zeros((3, 2)), T))
 
 

@@ -182,8 +182,9 @@ class MarkovGame:
         Warns where that is not proved to be the best.
         """
         found = self.maximise(scores)
-        if found.status == "infeasible":
-            raise ValueError(_NONE_LEFT)
+        if found.score == -np.inf:
+            unfound = "no labeling that is allowed was found in time; give maximise a larger time_limit"
+            raise ValueError(_NONE_LEFT if found.status == "infeasible" else unfound)
         warn_of_time(found.status == "time limit", stacklevel=3)
         return found.labels
 
