@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 from nashlearn import NashClassifier, NashMarkovNetwork, NashTagger, games
@@ -227,6 +228,9 @@ def test_strategies_on_relaxed_graphs_are_those_of_the_game():
         cost = 1.0 - np.eye(model.classes_.size)
         assert np.abs(q - played.q[0]).max() <= 1e-2
         assert (p * (q @ cost)).sum() == pytest.approx((played.p * (played.q[0] @ cost)).sum(), abs=1e-2)
+    model.tol = 1e-20
+    with pytest.warns(ConvergenceWarning, match="left at a gap"):
+        model.marginals(X)
 
 
 def test_a_network_of_chains_is_a_tagger():

@@ -356,7 +356,7 @@ class NetworkNash(StructuredNash):
         return self._split(self._settle(networks, S, T, run), graphs, networks)
 
     def _settle(self, networks: Networks, S: np.ndarray, T: np.ndarray, run: Any) -> np.ndarray:
-        """Sweep until neither player can gain more than ``tol / 100`` of the largest loss at a node, in the mean."""
+        """Sweep until neither player gains more than ``tol / 100`` of the largest loss a node; warn above ``tol``."""
         scale = networks.scale
         weight = np.full(networks.n, 1.0 / networks.n)
         for _ in range(_ROUNDS):
@@ -364,10 +364,10 @@ class NetworkNash(StructuredNash):
             gap = played.expected - played.entropy + played.slack
             if gap <= 1e-2 * self.tol * scale:
                 break
-        else:
+        if gap > self.tol * scale:
             warnings.warn(
-                f"the players' strategies were left at a gap of {gap:.1e} a node, above {1e-2 * self.tol * scale:.1e} "
-                "(a hundredth of tol, in units of the loss); a larger smoothing is settled sooner",
+                f"the players' strategies were left at a gap of {gap:.1e} a node, above tol={self.tol:g} of the largest "
+                "loss; a larger smoothing is settled sooner",
                 ConvergenceWarning,
                 stacklevel=4,
             )
