@@ -366,7 +366,7 @@ class NetworkNash(StructuredNash):
                 break
         if gap > self.tol * scale:
             warnings.warn(
-                f"the players' strategies were left at a gap of {gap:.1e} a node, above tol={self.tol:g} of the largest "
+                f"strategies were left at a gap of {gap:.1e} a node, above tol={self.tol:g} of the largest "
                 "loss; a larger smoothing is settled sooner",
                 ConvergenceWarning,
                 stacklevel=4,
