@@ -415,3 +415,27 @@ def test_without_torch_the_import_says_how_to_get_it():
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert answer.returncode == 1
     assert "ImportError: nashlearn.torch needs PyTorch: pip install 'nashlearn[torch]'" in answer.stderr
+
+
+@on_each_device
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_gradients_at_ties_of_weighted_labels_have_no_mass(dtype, device):
+    """``q`` and ``y`` are distributions, so their difference sums to 0, whichever labels rounding lets in."""
+    scores = torch.tensor([[0.0, -1.0]], dtype=dtype, device=device)
+    for weight in range(1, 200):
+        x = scores.clone().requires_grad_()
+        nt.NashLoss(games.zero_one(2, [float(weight), 1.0]))(x, torch.tensor([0], device=device)).backward()
+        assert abs(x.grad.sum().item()) <= 4 * torch.finfo(dtype).eps
+        assert x.grad.abs().max().item() <= 1.0
+
+
+@on_each_device
+@pytest.mark.parametrize("k", [3, 100, 9000])
+def test_gradients_at_ties_have_no_mass(k, device):
+    """Scores on a grid: many labels lie at the threshold, up to rounding, of short rows and of long ones."""
+    rng = np.random.default_rng(k)
+    scores = torch.tensor(rng.integers(-30, 1, size=(64, k)) / rng.integers(1, 30, size=(64, 1)), device=device)
+    for loss in ("zero_one", games.zero_one(k, rng.integers(1, 50, size=k).astype(float))):
+        x = scores.clone().requires_grad_()
+        nt.NashLoss(loss, reduction="sum")(x, torch.zeros(64, dtype=torch.int64, device=device)).backward()
+        assert x.grad.sum(1).abs().max().item() <= 1e-12

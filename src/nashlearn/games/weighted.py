@@ -41,19 +41,20 @@ def _equilibrium(loss, scores, q, p):
             if scores[j] > top or np.isnan(scores[j]):
                 top = np.float64(scores[j])
         # Newton from V = top, where the sum is at least 1: it is convex and falling, so the iterates rise
-        # to the root and stop, exactly, once the support no longer shrinks.
-        t, mass, support = 0.0, 1.0, k + 1
+        # to the root and stop, exactly, once the support no longer shrinks. The mass is that of the last pass: at a
+        # tie rounding may let a label in again, which is no worse a reply, but has to be counted.
+        t, mass, support = 0.0, 0.0, k + 1
         while True:
-            total, slope, count = -1.0, 0.0, 0
+            total, mass, count = -1.0, 0.0, 0
             for j in range(k):
                 excess = np.float64(scores[j]) - top + w[j]
                 if excess > t:
                     total += excess * inverse[j]
-                    slope += inverse[j]
+                    mass += inverse[j]
                     count += 1
             if count >= support or count == 0:
                 break
-            t, mass, support = total / slope, slope, count
+            t, support = total / mass, count
         for j in range(k):
             excess = np.float64(scores[j]) - top + w[j]
             p[j] = max((excess - t) * inverse[j], 0.0)

@@ -243,7 +243,7 @@ def _row_forward(
             shrinking = (count < support) & (count > 0)
             t = tl.where(shrinking, (excess - 1.0) / count, t)
             support = tl.where(shrinking, count, support)
-        mass = support
+        mass = count  # not support: at a tie rounding may have let labels in again
         missed = tl.max(vd, 0) > t
     else:
         t = tl.where(top == top, tl.full((), 0.0, ACC), float("nan"))
