@@ -247,3 +247,22 @@ def test_the_guess_of_the_curvature_is_the_sum_over_partitions(name):
     weight = np.random.default_rng(1).integers(0, 9, len(X)).astype(float)
     here, there = clone(estimator)._problem(X, y, weight), bag_problem(clone(estimator), *bags(X, y, weight))
     assert there.curvature() == pytest.approx(here.curvature(), rel=1e-9)
+
+
+@pytest.mark.parametrize("smoothing", [0.5, 1.5])
+@pytest.mark.parametrize(
+    "name", ["tagger", "network", "tagger, missing", "tagger, edge features, missing", "matcher", "parser"]
+)
+def test_partitions_say_at_any_weights_what_a_list_says(name, smoothing):
+    """All that certificates are made of, where nothing is optimal."""
+    estimator, X, y = example(name)
+    rng = np.random.default_rng(1)
+    weight = rng.integers(0, 9, len(X)).astype(float)
+    here, there = clone(estimator)._problem(X, y, weight), bag_problem(clone(estimator), *bags(X, y, weight))
+    w = rng.normal(size=here.n_weights)
+    for _ in range(20):  # networks keep their replies and improve them
+        expected = here.evaluate(w, smoothing)
+    found = there.evaluate(w, smoothing)
+    for field in ("loss", "gradient", "entropy", "penalty", "drift"):
+        assert getattr(found, field) == pytest.approx(getattr(expected, field), rel=1e-3, abs=1e-4), field
+    assert expected.penalty < -1e-2 and expected.entropy > 1e-2

@@ -278,6 +278,24 @@ def test_a_gap_that_stays_is_told():
         nt.MarkovLoss(smoothing=0.05, tol=1e-12, max_iter=2)(node, edge, y, mask)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("graph", [None, *EDGES])
+@pytest.mark.parametrize("rounds", [1, 2, 4])
+def test_a_gap_is_what_the_replies_leave(graph, rounds):
+    """``sum_v <p_v, L q_v> - min (L q_v)``, for replies that have not settled: neither less nor more."""
+    lengths = LENGTHS if graph is None else (5, 5)
+    edges = None if graph is None else EDGES[graph]
+    (node, edge), _, mask = batch(lengths=lengths, scale=2.0, m=None if graph is None else len(edges))
+    found = nt.MarkovLoss(smoothing=0.3, tol=0.0, max_iter=rounds).solve(node, edge, mask, edges)
+    cost = found.q[0] @ (1.0 - torch.eye(3, dtype=torch.float64))
+    left = ((found.p * cost).sum(2) - cost.amin(2)).nan_to_num().sum(1)
+    assert found.gap.tolist() == pytest.approx(left.tolist(), abs=1e-9)
+    if rounds == 1:
+        assert left.max() > 0.05
+    exact = nt.MarkovLoss(smoothing=0.3, tol=1e-9).solve(node, edge, mask, edges)
+    assert (found.value >= exact.value - 1e-6).all() and (found.value - found.gap <= exact.value + 1e-6).all()
+
+
 NODE, EDGE, Y = torch.zeros(2, 3, 4), torch.zeros(4, 4), torch.zeros(2, 3).long()
 
 

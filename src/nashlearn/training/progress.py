@@ -15,7 +15,7 @@ from nashlearn.training.checkpoint import Checkpoint, Saved
 
 __all__ = ["Progress", "Round", "relative_gap", "scaling_advice"]
 
-_TINY = np.finfo(np.float64).tiny
+_TINY = float(np.finfo(np.float64).tiny)  # Python's: an objective of 0 has an infinite gap, not an overflow
 _BLOCK = 4096  # rows whose features are squared at once
 _UNEVEN = 1e4  # ratio of the sizes of two features from which their scale is likely to be what is wrong
 

@@ -1,0 +1,92 @@
+"""What partitions say at any weights, optimal or not: the numbers that certificates are made of."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+
+from nashlearn import games  # noqa: E402
+from nashlearn.distributed.collections import row_partitions  # noqa: E402
+from nashlearn.distributed.reduction import PartitionedProblem, Partitions  # noqa: E402
+from nashlearn.distributed.rows import _evaluate, _Task, evaluate_rows, merged, survey_rows  # noqa: E402
+from nashlearn.training.design import PerClass  # noqa: E402
+from nashlearn.training.problem import Problem  # noqa: E402
+
+GAMES = {
+    "zero_one": games.zero_one(3),
+    "absolute": games.absolute(3),
+    "abstain": games.abstain(3, 0.3),
+    "cost": games.cost([[0.0, 1.0, 4.0], [2.0, 0.0, 1.0], [3.0, 1.0, 0.0], [0.7, 0.7, 0.7]]),
+}
+
+
+def drawn(game, seed=0, n=30, d=2):
+    """A problem whose weights do not sum to 1, and two vectors of weights."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(n, d)), rng.integers(0, 3, n)
+    problem = Problem(X, y, rng.random(n), 0.1, game, PerClass(3, d, 0.7))
+    return problem, rng.normal(size=problem.design.size), rng.normal(size=problem.design.size)
+
+
+@pytest.mark.parametrize("name", GAMES)
+@given(seed=st.integers(0, 2**32 - 1), smoothing=st.sampled_from([0.0, 0.1, 2.0]))
+@settings(max_examples=15)
+def test_planes_touch_the_loss_and_support_it(name, seed, smoothing):
+    """``loss(w) = <g, w> + entropy - penalty`` where the plane was taken, and at least that elsewhere."""
+    game = GAMES[name]
+    problem, w, other = drawn(game, seed)
+    seen = evaluate_rows(problem, w, smoothing)
+    assert seen.loss == pytest.approx(seen.gradient @ w + seen.entropy - seen.penalty, abs=1e-9)
+    assert evaluate_rows(problem, other, smoothing).loss >= seen.gradient @ other + seen.entropy - seen.penalty - 1e-9
+    scores = problem.design.scores(problem.X, w.reshape(problem.shape))
+    exact = problem.omega @ game.loss_value(scores, problem.y)
+    if smoothing:
+        # Omega is between -(k - 1) / 2k and 0: smoothing raises the loss, by no more than that.
+        assert exact - 1e-9 <= seen.loss <= exact + smoothing / 3.0 * problem.omega.sum() + 1e-9
+        assert -smoothing / 3.0 * problem.omega.sum() - 1e-9 <= seen.penalty <= 0.0
+    else:
+        assert seen.loss == pytest.approx(exact, abs=1e-9)
+        assert seen.penalty == 0.0
+
+
+def test_the_penalty_is_that_of_uniform_labels_where_smoothing_is_all():
+    """``Omega = (1/k - 1) / 2`` at the uniform distribution, which the least scores and a large smoothing give."""
+    problem, _, _ = drawn(GAMES["zero_one"])
+    seen = evaluate_rows(problem, np.zeros(problem.design.size), 100.0)
+    assert seen.penalty == pytest.approx(-100.0 / 3.0 * problem.omega.sum())
+    assert seen.entropy == pytest.approx(2.0 / 3.0 * problem.omega.sum())
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("parts", [1, 2, 7, 30])
+def test_partitions_say_together_what_one_says(parts, smoothing):
+    problem, w, _ = drawn(GAMES["abstain"], n=60)
+    share, weight = np.array([0.5, 1.0, 0.25]), np.random.default_rng(1).random(60)
+    whole = Problem(problem.X, problem.y, share[problem.y] * weight, 0.1, problem.game, problem.design)
+    task = _Task(np.arange(3), share, 0.1, problem.game, problem.design)
+    blocks = [da.from_array(part, chunks=(60 // parts, *part.shape[1:])) for part in (problem.X, problem.y, weight)]
+    with dask.config.set(scheduler="synchronous"):
+        delayed = row_partitions(blocks[0], y=blocks[1], sample_weight=blocks[2])
+        cut = PartitionedProblem(Partitions(delayed, True), _evaluate, task, w.size)
+        there, here = cut.evaluate(w, smoothing), evaluate_rows(whole, w, smoothing)
+    for name in ("loss", "gradient", "entropy", "penalty"):
+        assert getattr(there, name) == pytest.approx(getattr(here, name), rel=1e-10), name
+
+
+def test_surveys_add_up():
+    rng = np.random.default_rng(0)
+    X, y, weight = rng.normal(size=(40, 3)), rng.choice(["a", "b", "c"], 40), rng.random(40)
+    y[:20][y[:20] == "b"] = "a"  # the first part lacks a class
+    whole = survey_rows(X, y, weight)
+    both = merged(survey_rows(X[:20], y[:20], weight[:20]), survey_rows(X[20:], y[20:], weight[20:]))
+    assert list(whole.labels) == list(both.labels) == ["a", "b", "c"]
+    assert both.counts == pytest.approx(whole.counts) and both.squares == pytest.approx(whole.squares)
+    for label, counts in zip(whole.labels, whole.counts, strict=True):
+        w, norms = weight[y == label], (X[y == label] ** 2).sum(axis=1)
+        assert counts == pytest.approx([w.size, w.sum(), (w**2).sum(), w**2 @ norms])
+    assert whole.squares == pytest.approx(weight @ X**2)
