@@ -14,13 +14,15 @@ from nashlearn import games  # noqa: E402
 from nashlearn.distributed.collections import row_partitions  # noqa: E402
 from nashlearn.distributed.reduction import PartitionedProblem, Partitions  # noqa: E402
 from nashlearn.distributed.rows import _evaluate, _Task, evaluate_rows, merged, survey_rows  # noqa: E402
-from nashlearn.training.design import PerClass  # noqa: E402
+from nashlearn.games.thresholds import ThresholdGame  # noqa: E402
+from nashlearn.training.design import PerClass, Shared  # noqa: E402
 from nashlearn.training.problem import Problem  # noqa: E402
 
 GAMES = {
     "zero_one": games.zero_one(3),
     "absolute": games.absolute(3),
     "abstain": games.abstain(3, 0.3),
+    "thresholds": ThresholdGame(2),
     "cost": games.cost([[0.0, 1.0, 4.0], [2.0, 0.0, 1.0], [3.0, 1.0, 0.0], [0.7, 0.7, 0.7]]),
 }
 
@@ -29,7 +31,8 @@ def drawn(game, seed=0, n=30, d=2):
     """A problem whose weights do not sum to 1, and two vectors of weights."""
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(n, d)), rng.integers(0, 3, n)
-    problem = Problem(X, y, rng.random(n), 0.1, game, PerClass(3, d, 0.7))
+    design = PerClass(3, d, 0.7) if game.n_labels == 3 else Shared(2, d)
+    problem = Problem(X, y, rng.random(n), 0.1, game, design)
     return problem, rng.normal(size=problem.design.size), rng.normal(size=problem.design.size)
 
 
@@ -46,9 +49,10 @@ def test_planes_touch_the_loss_and_support_it(name, seed, smoothing):
     scores = problem.design.scores(problem.X, w.reshape(problem.shape))
     exact = problem.omega @ game.loss_value(scores, problem.y)
     if smoothing:
-        # Omega is between -(k - 1) / 2k and 0: smoothing raises the loss, by no more than that.
-        assert exact - 1e-9 <= seen.loss <= exact + smoothing / 3.0 * problem.omega.sum() + 1e-9
-        assert -smoothing / 3.0 * problem.omega.sum() - 1e-9 <= seen.penalty <= 0.0
+        # Smoothing adds at most -Omega of the uniform strategy: 1/3 for three labels, 1/4 for two halves.
+        most = smoothing * problem.omega.sum() * (1.0 / 3.0 if game.n_labels == 3 else 0.25)
+        assert exact - 1e-9 <= seen.loss <= exact + most + 1e-9
+        assert -most - 1e-9 <= seen.penalty <= 0.0
     else:
         assert seen.loss == pytest.approx(exact, abs=1e-9)
         assert seen.penalty == 0.0

@@ -16,6 +16,7 @@ from nashlearn import games
 from nashlearn.double_oracle import solve
 from nashlearn.game import Game
 from nashlearn.games import kernels
+from nashlearn.games.thresholds import ThresholdGame
 
 every = pytest.mark.parametrize("case", INSTANCES, ids=lambda case: case.id)
 simplex_only = pytest.mark.parametrize(
@@ -73,6 +74,20 @@ def test_compiled_sides_are_those_of_enumeration(case, seed):
         assert abs(_risk(case.game.params, q[i]) - (case.L @ q[i]).min()) <= scale
 
 
+@given(seed=seeds, m=st.integers(1, 4))
+@settings(max_examples=15)
+def test_thresholds_against_all_vertices_of_the_cube(seed, m):
+    """``F = sum_l max_q f_l q + min(q, 1 - q)``: both sides for any strategies, and the value."""
+    rng = np.random.default_rng(seed)
+    game, f, q, p = ThresholdGame(m), 2.0 * rng.normal(size=(3, m)), rng.random((3, m)), rng.random((3, m))
+    for i in range(3):
+        assert _reply(game.params, f[i], p[i]) == pytest.approx(np.maximum(p[i], f[i] + 1.0 - p[i]).sum())
+        assert _risk(game.params, q[i]) == pytest.approx(np.minimum(q[i], 1.0 - q[i]).sum())
+    value = np.max([np.zeros_like(f), 0.5 * f + 0.5, f], axis=0).sum(axis=1)
+    found = game.solve(f)
+    assert found.value == pytest.approx(value) and found.gap == pytest.approx(0.0, abs=1e-12)
+
+
 @given(seed=seeds, shift=st.sampled_from([0.0, -1e6, 1e6]))
 def test_the_gap_of_rows_is_that_of_the_strategies_that_were_written(seed, shift):
     """The batch solver in Python, with strategies from elsewhere."""
@@ -87,6 +102,7 @@ def test_the_gap_of_rows_is_that_of_the_strategies_that_were_written(seed, shift
     value, gap, own_q, own_p = np.empty(4), np.empty(4), np.empty_like(q), np.empty_like(p)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels, "equilibria", elsewhere)
+        patch.setattr(kernels, "common", lambda loss, scores: scores.max())
         patch.setattr(kernels, "best_reply", lambda loss, scores, p: (scores + p @ case.L).max())
         patch.setattr(kernels, "risk", lambda loss, q: (case.L @ q).min())
         kernels.solve_rows.py_func(None, theta, value, own_q, own_p, gap)

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-__all__ = ["best_reply", "contenders", "equilibria", "equilibrium", "prox", "risk", "solve_rows", "tangent"]
+__all__ = ["best_reply", "common", "contenders", "equilibria", "equilibrium", "prox", "risk", "solve_rows", "tangent"]
 
 
 def equilibrium(loss, scores, q, p):  # pragma: no cover - compiled
@@ -32,6 +32,14 @@ def best_reply(loss, scores, p):  # pragma: no cover - compiled
 
 def risk(loss, q):  # pragma: no cover - compiled
     """Return ``min_i (L q)_i``: the Bayes risk of the label distribution ``q``."""
+    raise NotImplementedError
+
+
+def common(loss, scores):  # pragma: no cover - compiled
+    """Return what may be taken off all scores of a row without changing the game but for its value.
+
+    The largest score, unless a loss whose labels do not sum to 1 registers its own version.
+    """
     raise NotImplementedError
 
 
@@ -73,6 +81,20 @@ def _row_by_row(loss, scores, value, q, p):
     return solve
 
 
+@overload(common)
+def _largest(loss, scores):
+    if hasattr(loss.instance_class, "own_common"):
+        return None
+
+    def top(loss, scores):
+        largest = -np.inf
+        for j in range(scores.size):
+            largest = max(largest, np.float64(scores[j]))
+        return largest
+
+    return top
+
+
 @overload(contenders)
 def _everyone(loss, g, a, q, near):
     if hasattr(loss.instance_class, "own_contenders"):
@@ -88,15 +110,13 @@ def _everyone(loss, g, a, q, near):
 def solve_rows(loss, scores, value, q, p, gap):
     """Equilibria of all rows of ``scores``, written into the last four arguments.
 
-    The gap is taken relative to the largest score: it keeps its precision for scores of any size.
+    The gap is taken relative to what scores have in common: it keeps its precision for scores of any size.
     """
     equilibria(loss, scores, value, q, p)
     k = scores.shape[1]
     relative = np.empty(k)
     for i in range(scores.shape[0]):
-        top = -np.inf
-        for j in range(k):
-            top = max(top, np.float64(scores[i, j]))
+        top = common(loss, scores[i])
         for j in range(k):
             relative[j] = np.float64(scores[i, j]) - top
         lower = risk(loss, q[i])

@@ -29,6 +29,11 @@ class Thresholds(NamedTuple):
 
     m: int
 
+    @property
+    def own_common(self) -> bool:
+        """Each threshold is a game of its own: scores have nothing in common."""
+        return True
+
 
 class _Cube:
     """[0, 1]^m, whose label ``y`` stands for the vertex with ``y`` leading ones."""
@@ -79,6 +84,17 @@ def _equilibrium(loss, scores, q, p):
         return value
 
     return solve
+
+
+@overload(kernels.common)
+def _common(loss, scores):
+    if loss.instance_class is not Thresholds:
+        return None
+
+    def nothing(loss, scores):
+        return 0.0
+
+    return nothing
 
 
 @overload(kernels.best_reply)
