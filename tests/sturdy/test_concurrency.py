@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import joblib
@@ -12,6 +15,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sturdy_cases import ROUTES, arcs, chains, pairs, rows, squares
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from nashlearn import NashClassifier, NashMarkovNetwork, NashMatcher, NashParser, NashTagger
 
@@ -71,6 +75,147 @@ def test_backends_of_joblib_fit_alike(backend):
     with joblib.parallel_config(backend=backend, n_jobs=2):
         found = joblib.Parallel()(joblib.delayed(clone(model).fit)(X, y) for model in models)
     assert all(np.array_equal(a, model.coef_) for a, model in zip(alone, found, strict=True))
+
+
+# Large enough that training limits the threads of linear algebra, and that it takes some rounds.
+WORK_FOR_ONE_THREAD = rows(6000, 8, 4)
+
+
+def pools():
+    return ThreadpoolController().select(user_api="blas").lib_controllers
+
+
+def blas_threads() -> list[int]:
+    return [pool.num_threads for pool in pools()]
+
+
+def set_threads(numbers: list[int]) -> None:
+    """From now on, whichever thread asks: newer versions of threadpoolctl give the right to set to one at a time."""
+    for pool, number in zip(pools(), numbers, strict=True):
+        pool.set_num_threads(number)
+        getattr(pool, "clear_controlling_thread", lambda: None)()
+
+
+@pytest.fixture(params=[1, 2], ids=["one thread found", "two threads found"])
+def found(request):
+    """Numbers of threads that the process has, whatever the environment says."""
+    before = blas_threads()
+    set_threads([request.param] * len(before))
+    yield blas_threads()
+    set_threads(before)
+
+
+def small_fit(callback=None):
+    return NashClassifier(alpha=1e-4, tol=1e-3, callback=callback, random_state=0).fit(*WORK_FOR_ONE_THREAD)
+
+
+def test_a_fit_limits_linear_algebra_and_gives_it_back(found):
+    seen = []
+    small_fit(lambda now: seen.append(blas_threads()))
+    assert seen and all(now == [1] * len(found) for now in seen), "no limit: the tests below show nothing"
+    assert blas_threads() == found
+
+
+def test_fits_that_overlap_leave_linear_algebra_as_it_was(found):
+    """The first to begin is the first to end: if each restored what it found, the last would restore the limit."""
+    first_trains, second_trains, first_is_over = (threading.Event() for _ in range(3))
+
+    def lead(now):
+        first_trains.set()
+        assert second_trains.wait(60)
+
+    def follow(now):
+        second_trains.set()
+        assert first_is_over.wait(60)
+        assert blas_threads() == [1] * len(found)
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(small_fit, lead)
+        assert first_trains.wait(60)
+        second = pool.submit(small_fit, follow)
+        first.result()
+        first_is_over.set()
+        second.result()
+    assert blas_threads() == found
+
+
+@pytest.mark.parametrize("backend", ["executor", "joblib"])
+def test_many_threads_leave_linear_algebra_as_it_was(backend, found):
+    if backend == "joblib":
+        joblib.Parallel(n_jobs=8, backend="threading")(joblib.delayed(small_fit)() for _ in range(16))
+    else:
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda _: small_fit(), range(16)))
+    assert blas_threads() == found
+
+
+@pytest.mark.filterwarnings("ignore:Training")
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_a_fit_that_ends_early_leaves_linear_algebra_as_it_was(error, found):
+    def stop(now):
+        raise error
+
+    def fit(i):
+        try:
+            small_fit(stop if i % 2 else None)
+        except RuntimeError:
+            assert error is RuntimeError
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(fit, range(16)))
+    assert blas_threads() == found
+    fit(1)
+    assert blas_threads() == found
+
+
+def test_a_fit_inside_a_fit_leaves_linear_algebra_as_it_was(found):
+    depth = []
+
+    def inner(now):
+        if not depth:
+            depth.append(1)
+            small_fit()
+        assert blas_threads() == [1] * len(found)
+
+    small_fit(inner)
+    assert depth and blas_threads() == found
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_a_limit_set_around_fits_is_kept(limit, found):
+    with threadpool_limits(limit, user_api="blas"):
+        chosen = blas_threads()
+        small_fit()
+        assert blas_threads() == chosen == [limit] * len(found)
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda _: small_fit(), range(8)))
+        assert blas_threads() == chosen
+    assert blas_threads() == found
+
+
+def test_a_number_of_threads_set_during_a_fit_stays(found):
+    small_fit(lambda now: set_threads([3] * len(found)))
+    assert blas_threads() == [3] * len(found)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
+def test_a_forked_process_is_not_limited_by_its_parent(found):
+    """Fork during a fit, in a thread that does not exist in the child; the child's own fit must not wait for it."""
+    children = []
+
+    def fork(now):
+        if not children:
+            children.append(os.fork())
+            if children[0] == 0:
+                signal.alarm(60)  # a deadlock ends the child, and the test fails
+                kept = blas_threads() == found
+                small_fit()
+                os._exit(0 if kept and blas_threads() == found else 1)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(small_fit, fork).result()
+    assert os.waitpid(children[0], 0)[1] == 0
+    assert blas_threads() == found
 
 
 # Each program must end: a deadlock is a timeout. They run apart from pytest, whose process has threads of its own.

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from nashlearn.training.ascent import ascend
+from nashlearn.training.blas import one_thread
 from nashlearn.training.checkpoint import Checkpoint
 from nashlearn.training.newton import DENSE_LIMIT, least_squares_start, newton, step_cost
 from nashlearn.training.problem import Problem
@@ -95,7 +94,7 @@ def train(
     )
     Q = _starting_point(problem, start)
     try:
-        with _few_threads(problem):
+        with one_thread() if problem.narrow else nullcontext():
             method(problem, Q, progress, random_state, start)
     except KeyboardInterrupt:
         if not progress.w.size:
@@ -107,16 +106,6 @@ def train(
     return Trained(
         w, Q, problem.alpha, problem.norm(w), progress.primal, progress.gap, progress.n_iter, progress.rounds
     )
-
-
-@functools.cache
-def _thread_pools() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-def _few_threads(problem: Any) -> AbstractContextManager[Any]:
-    """One thread for products with few columns: others wake too late to help, and on a busy machine hold them up."""
-    return _thread_pools().limit(limits=1, user_api="blas") if problem.narrow else nullcontext()
 
 
 def _starting_point(problem: Any, start: Trained | None) -> np.ndarray:
