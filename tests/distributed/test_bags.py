@@ -266,3 +266,11 @@ def test_partitions_say_at_any_weights_what_a_list_says(name, smoothing):
     for field in ("loss", "gradient", "entropy", "penalty", "drift"):
         assert getattr(found, field) == pytest.approx(getattr(expected, field), rel=1e-3, abs=1e-4), field
     assert expected.penalty < -1e-2 and expected.entropy > 1e-2
+
+
+def test_scores_of_bags_may_be_weighted():
+    estimator, X, y = example("tagger")
+    weight = np.random.default_rng(1).integers(0, 9, len(X)).astype(float)
+    model = clone(estimator).fit(X, y)
+    assert model.score(*bags(X, y, weight)) == pytest.approx(model.score(X, y, weight), abs=1e-12)
+    assert abs(model.score(X, y, weight) - model.score(X, y)) > 1e-3

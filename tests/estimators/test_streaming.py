@@ -100,6 +100,17 @@ def test_weights_count_as_said():
     assert np.allclose(plain.coef_, weighted.coef_)
 
 
+def test_rows_without_weight_change_nothing():
+    X, y = stream(160)
+    model = NashClassifier(alpha=1.0).partial_fit(X, y, classes=[0, 1, 2])
+    again = pickle.loads(pickle.dumps(model))
+    part = slice(0, 8)  # what is read together
+    model.partial_fit(X[part], y[part])
+    again.partial_fit(np.tile(X[part], (3, 1)), np.tile(y[part], 3), sample_weight=np.repeat([0.0, 0.0, 1.0], 8))
+    assert np.array_equal(model._stream.w, again._stream.w)
+    assert np.array_equal(model._stream.squares, again._stream.squares)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -157,6 +157,15 @@ def test_gradcheck(tables, device):
     assert torch.autograd.gradcheck(lambda f, T: loss(f, T, y, mask), (node, edge), eps=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("graph", EDGES)
+@pytest.mark.parametrize("tables", ["shared", "own"])
+def test_gradients_of_graphs(graph, tables):
+    (node, edge), y, _ = batch(tables, lengths=(5, 5), m=len(EDGES[graph]))
+    mask = torch.tensor([[True] * 5, [True, False, True, True, True]])
+    loss = nt.MarkovLoss(smoothing=0.7, tol=1e-12)
+    assert torch.autograd.gradcheck(lambda f, T: loss(f, T, y, mask, EDGES[graph]), (node, edge), eps=1e-5, atol=1e-5)
+
+
 @every_device
 def test_subgradient_inequality_without_smoothing(device):
     (node, edge), y, mask = batch(device=device)

@@ -22,6 +22,8 @@ ALPHA = 1e-2
 class Rows:
     """The zero-one game on rows, smoothed by ``(|q|^2 - 1) / 2``."""
 
+    complete = True
+
     def __init__(self, n=60, d=4, k=3, seed=0):
         rng = np.random.default_rng(seed)
         self.X = rng.normal(size=(n, d))
@@ -68,6 +70,15 @@ def test_annealing_reaches_the_game():
     found = anneal(problem, ALPHA, schedule=[0.1 * 0.25**i for i in range(8)], tol=1e-3, max_iter=2000)
     assert found.dual_gap <= 1e-3
     assert exact * (1 - 1e-9) <= found.objective <= exact / (1 - found.dual_gap)
+
+
+def test_smoother_stages_certify_the_target():
+    """No bound on the way exceeds the optimum of the game that was asked for, and objectives are not below it."""
+    problem, rounds = Rows(), []
+    exact = NashClassifier(alpha=ALPHA, fit_intercept=False, tol=1e-10).fit(problem.X, problem.y).objective_
+    anneal(problem, ALPHA, schedule=[2.0, 0.5, 0.1, 0.01], tol=0.02, max_iter=2000, callback=rounds.append)
+    assert len(rounds) > 5 and rounds[-1].gap < 0.5
+    assert all(seen.bound <= exact * (1 + 1e-9) <= seen.objective * (1 + 2e-9) for seen in rounds)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
