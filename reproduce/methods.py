@@ -105,9 +105,9 @@ METHODS: dict[str, Method] = {
     "svc-rbf": Method(
         _peer("sklearn.svm", "SVC", kernel=True), "C", kernel=True, package="sklearn", note="SVC, 1-vs-1"
     ),
-    "ord-th": Method(_nash("NashOrdinalClassifier"), "lambda", warm=True),
-    "ord-mc": Method(_nash("NashClassifier", "absolute"), "lambda", warm=True),
-    "ord-th-rbf": Method(_nash("NashOrdinalClassifier", kernel=True), "C", kernel=True, warm=True),
+    "ord-th": Method(_nash("NashOrdinalClassifier", decision="scores"), "lambda", warm=True),
+    "ord-mc": Method(_nash("NashClassifier", "absolute", decision="scores"), "lambda", warm=True),
+    "ord-th-rbf": Method(_nash("NashOrdinalClassifier", kernel=True, decision="scores"), "C", kernel=True, warm=True),
     "mord-at": Method(
         _peer("mord", "LogisticAT", strength="alpha"), "lambda", package="mord", note="mord LogisticAT, logistic loss"
     ),

@@ -42,17 +42,20 @@ def scores_of(model, X):
     ("model", "X", "y"),
     [
         (NashClassifier(), IRIS, NAMES),
-        (NashClassifier(np.array([[0, 1, 2], [3, 0, 1], [1, 1, 0]])), IRIS, SPECIES + 5),
+        (NashClassifier(np.array([[0, 1, 2], [3, 0, 1], [1, 1, 0]]), decision="scores"), IRIS, SPECIES + 5),
         (make_pipeline(StandardScaler(), NashClassifier(alpha=1e-2)), CANCER, BENIGN),
-        (NashClassifier("absolute", kernel="rbf", alpha=1e-2), IRIS, SPECIES),
+        (NashClassifier("absolute", kernel="rbf", alpha=1e-2, decision="scores"), IRIS, SPECIES),
         (make_pipeline(StandardScaler(), NashClassifier(kernel="rbf", alpha=1e-2)), CANCER, BENIGN),
         (NashClassifier(kernel="poly", alpha=1e-1, coef0=1.0, degree=2), IRIS, NAMES),
         (NashClassifier(kernel="laplacian", alpha=1e-1), IRIS, SPECIES),
-        (NashOrdinalClassifier(), IRIS, SPECIES),
-        (NashOrdinalClassifier(kernel="rbf", alpha=1e-2), IRIS, SPECIES),
+        (NashOrdinalClassifier(decision="scores"), IRIS, SPECIES),
+        (NashOrdinalClassifier(kernel="rbf", alpha=1e-2, decision="scores"), IRIS, SPECIES),
         (make_pipeline(StandardScaler(), NashOrdinalClassifier(alpha=1e-2)), CANCER, BENIGN),
         (NashAbstainer(0.3), IRIS, NAMES),
         (NashAbstainer(0.3, kernel="rbf", alpha=1e-2), IRIS, SPECIES),
+        (NashAbstainer(0.0, kernel="rbf"), IRIS, SPECIES),  # no support vector
+        (NashAbstainer(0.0, kernel="poly"), IRIS, SPECIES),
+        (NashAbstainer(0.0, kernel="laplacian"), IRIS, SPECIES),
     ],
 )
 def test_labels_and_scores(model, X, y):
@@ -85,6 +88,8 @@ def test_a_table_with_categories_and_gaps(kernel):
     ("model", "said"),
     [
         (NashClassifier(decision="equilibrium"), "equilibrium"),
+        (NashClassifier(np.array([[0, 1, 2], [3, 0, 1], [1, 1, 0]])), "set_params"),
+        (NashOrdinalClassifier(), "set_params"),
         (NashClassifier(np.array([[0, 1, 1], [1, 0, 0]])), "not square"),
         (NashClassifier(kernel=lambda A, B: A @ B.T, alpha=1.0), "kernels"),
     ],

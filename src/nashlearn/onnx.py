@@ -7,8 +7,8 @@
 
 The converters are registered with skl2onnx, so that its own ``to_onnx`` converts pipelines with these classifiers too.
 Outputs are ``label`` and ``scores``, one for each class, computed in double precision. The equilibrium strategy ``p``
-and abstention are not exported: where answers depend on them, with ``decision="equilibrium"`` or a cost matrix that is
-not square, the export is refused. Needs the extra ``onnx``.
+and abstention are not exported: where answers depend on them (``decision_`` is ``"equilibrium"``, as it is by default
+for all losses but the zero-one loss), the export is refused. Needs the extra ``onnx``.
 """
 
 from __future__ import annotations
@@ -91,11 +91,14 @@ def _width(model: Any) -> int:
 def _check(estimator: Any) -> None:
     if not hasattr(estimator, "_functions"):
         raise ValueError(f"{type(estimator).__name__} has no ONNX form; only classifiers of rows have.")
-    if getattr(estimator, "decision", "scores") == "equilibrium":
-        raise ValueError("decision='equilibrium' has no ONNX form: answers need the game. Use decision='scores'.")
     game = estimator._game
     if game.n_options != game.n_labels and not hasattr(estimator, "abstain_label"):
         raise ValueError("A cost matrix that is not square has no ONNX form: answers need the game.")
+    if getattr(estimator, "decision_", "scores") == "equilibrium":
+        raise ValueError(
+            "Answers by decision_='equilibrium' have no ONNX form: they need the game. With "
+            "set_params(decision='scores') the model answers by the largest score, which may cost more."
+        )
     kernel = estimator._kernel
     if kernel is not None and not kernel.proven:
         raise ValueError("Only the kernels rbf, poly and laplacian have an ONNX form.")
@@ -149,6 +152,9 @@ def _functions(estimator: Any, X: Any, opset: int) -> Any:
     if estimator._kernel is None:
         return OnnxMatMul(X, np.ascontiguousarray(estimator.coef_.T, dtype=np.float64), op_version=opset)
     support = estimator.support_vectors_
+    if not support.shape[0]:  # the zero function
+        zero = np.zeros((estimator.n_features_in_, estimator.dual_coef_.shape[0]))
+        return OnnxMatMul(X, zero, op_version=opset)
     support = np.asarray(support.todense() if hasattr(support, "todense") else support, dtype=np.float64)
     kernel = _KERNELS[estimator.kernel](X, support, opset=opset, **estimator._kernel._pairs.keywords)
     return OnnxMatMul(kernel, np.ascontiguousarray(estimator.dual_coef_.T), op_version=opset)

@@ -62,7 +62,7 @@ def test_answers_are_lazy_and_those_of_arrays(estimator):
     X, y, weight = rows()
     model = clone(estimator).fit(X, y)
     blocks = da.from_array(X, chunks=(250, 3))
-    names = ["predict", "predict_proba", "decision_function"]
+    names = ["predict", "predict_proba", "strategy", "decision_function"]
     names += ["predict_or_abstain", "abstain_proba"] * hasattr(model, "abstain_proba")
     for name in names:
         lazy, eager = getattr(model, name)(blocks), getattr(model, name)(X)

@@ -118,9 +118,15 @@ LOSSES = {
         NashClassifier(lambda k: games.absolute(k, [0, 2, 1])),
         "values must be strictly increasing; got [0, 2, 1]",
     ),
-    "decision": (NashClassifier(decision="best"), "decision must be one of ('scores', 'equilibrium'); got 'best'"),
+    "decision": (
+        NashClassifier(decision="best"),
+        "decision must be one of ('auto', 'scores', 'equilibrium'); got 'best'",
+    ),
     "ordinal loss": (NashOrdinalClassifier("squared"), "loss must be 'absolute'; got 'squared'"),
-    "ordinal decision": (NashOrdinalClassifier(decision="best"), "decision must be one of ('scores', 'equilibrium')"),
+    "ordinal decision": (
+        NashOrdinalClassifier(decision="best"),
+        "decision must be one of ('auto', 'scores', 'equilibrium')",
+    ),
     "negative price": (NashAbstainer(-0.1), "cost must be finite and not negative; got -0.1"),
     "NaN price": (NashAbstainer(np.nan), "cost must be finite and not negative"),
     "price in words": (NashAbstainer("dear"), "cost must be a number or one number for each label; got 'dear'"),

@@ -80,3 +80,73 @@ def test_the_objective_is_that_of_the_bayes_scores_at_most(name, seed):
     expected = np.mean(np.sum(p * risks, axis=1))
     assert bayes_risk - 1e-12 <= expected <= model.worst_case_risk() + 1e-9
     assert expected - bayes_risk <= 2e-3
+
+
+def population(rng):
+    """A cost matrix and label probabilities such that the runner-up is dearer than the best option by 2 % or more.
+
+    Square or not, diagonal 0 or not, whole numbers or any, sometimes with a label that never occurs.
+    """
+    while True:
+        k = int(rng.integers(2, 6))
+        square, diagonal, whole = rng.random(3) < 0.5
+        options = k if square else int(rng.integers(2, 8))
+        L = 10.0 ** rng.uniform(-2, 3) * rng.random((options, k)) ** rng.integers(1, 4)
+        if whole:
+            L = rng.integers(0, 6, (options, k)).astype(float)
+        if square and diagonal:
+            np.fill_diagonal(L, 0.0)
+        pi = rng.dirichlet(np.full(k, rng.choice([0.3, 1.0, 5.0])))
+        if rng.random() < 0.2:
+            pi[rng.integers(k)] = 0.0
+            pi /= pi.sum()
+        risks = np.sort(L @ pi)
+        if risks[1] - risks[0] >= 0.02 * L.max() > 0:
+            return L, pi
+
+
+def test_the_default_decision_is_bayes_at_one_point_whatever_the_costs():
+    """1,000 populations: one input, labels weighted by their probabilities, next to no regularisation."""
+    rng = np.random.default_rng(0)
+    shapes = {"square": 0, "rectangular": 0, "costly to be right": 0, "scores are wrong": 0}
+    for _ in range(1000):
+        L, pi = population(rng)
+        y = np.arange(pi.size)
+        model = NashClassifier(L, alpha=1e-6).fit(np.ones((pi.size, 1)), y, sample_weight=pi)
+        bayes = int((L @ pi).argmin())
+        assert model.predict([[1.0]])[0] == bayes
+        is_square = L.shape[0] == L.shape[1]
+        shapes["square" if is_square else "rectangular"] += 1
+        shapes["costly to be right"] += is_square and np.diagonal(L).any()
+        shapes["scores are wrong"] += is_square and model.set_params(decision="scores").predict([[1.0]])[0] != bayes
+    assert min(shapes.values()) >= 50
+
+
+@pytest.mark.parametrize("loss", ["zero_one", "absolute", "squared", "weighted"])
+def test_the_default_decision_is_bayes_for_named_losses(loss):
+    rng = np.random.default_rng(1)
+    rules = set()
+    for _ in range(60):
+        while True:
+            k = int(rng.integers(2, 6))
+            pi = rng.dirichlet(np.full(k, 0.5))
+            weights = rng.uniform(0.2, 3.0, k)
+            game = games.zero_one(k, weights) if loss == "weighted" else getattr(games, loss)(k)
+            risks = np.sort(game.costs @ pi)
+            if risks[1] - risks[0] >= 0.02 * game.costs.max():
+                break
+        model = NashClassifier((lambda k, game=game: game) if loss == "weighted" else loss, alpha=1e-6)
+        model.fit(np.ones((k, 1)), np.arange(k), sample_weight=pi)
+        assert model.predict([[1.0]])[0] == (game.costs @ pi).argmin()
+        rules.add(model.decision_)
+    assert ("scores" in rules) == (loss != "weighted")
+    assert ("equilibrium" in rules) == (loss != "zero_one")
+
+
+def test_a_costly_right_answer_is_given_where_it_is_the_cheapest():
+    """60 % of the second class, whose overlooking costs 100; answering it costs 5 at any rate."""
+    L = np.array([[0.0, 100.0], [5.0, 5.0]])
+    X, y = np.ones((10, 1)), np.repeat([0, 1], [4, 6])
+    model = NashClassifier(L, alpha=1e-6).fit(X, y)
+    assert (model.predict(X) == 1).all()
+    assert model.task_loss(X, y) == 5.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -43,6 +45,9 @@ LOSSES = {
 }
 
 
+SYMMETRIC = {"absolute", "squared", "callable"}  # between two labels these are the zero-one loss, scaled
+
+
 @pytest.mark.parametrize("k", [2, 3, 4])
 @pytest.mark.parametrize("name", LOSSES)
 def test_reported_numbers_belong_to_the_weights(name, k):
@@ -51,7 +56,7 @@ def test_reported_numbers_belong_to_the_weights(name, k):
     game = make_game(k)
     X, y = graded(k=k)
     weight = np.random.default_rng(1).exponential(size=y.size)
-    for decision in ("scores", "equilibrium"):
+    for decision in ("auto", "scores", "equilibrium"):
         model = NashClassifier(make_loss(k), alpha=1e-2, decision=decision).fit(X, y, sample_weight=weight)
         scores = all_scores(model, X)
         halved = 0.5 if k == 2 else 1.0  # coef_ is then the difference of two opposite rows
@@ -62,8 +67,15 @@ def test_reported_numbers_belong_to_the_weights(name, k):
         assert abs(model.worst_case_risk(2.0) - surrogate - 2 * np.sqrt(norm2)) <= 1e-12 * (1 + surrogate)
         p = model.predict_proba(X)
         assert game.upper(scores, p) == pytest.approx(game.solve(scores).value, abs=1e-10)
+        assert np.array_equal(model.strategy(X), p)
         square = game.n_options == k
-        answers = (scores if square and decision == "scores" else p).argmax(axis=1)
+        taken = decision
+        if not square:
+            taken = "equilibrium"
+        elif decision == "auto":
+            taken = "scores" if name == "zero_one" or (k == 2 and name in SYMMETRIC) else "equilibrium"
+        assert model.decision_ == taken
+        answers = (scores if taken == "scores" else p).argmax(axis=1)
         assert np.array_equal(model.predict(X), answers)
         assert model.task_loss(X, y) == pytest.approx(game.costs[answers, y].mean(), abs=1e-12)
         weighted = np.average(game.costs[answers, y], weights=weight)
@@ -93,8 +105,8 @@ def test_decisions_differ_where_they_should():
     rng = np.random.default_rng(0)
     y = np.repeat([0, 2, 1], [45, 45, 10])
     X = np.ones((y.size, 1)) + 1e-3 * rng.normal(size=(y.size, 1))
-    by_scores = NashClassifier("squared", alpha=1e-3).fit(X, y)
-    by_equilibrium = NashClassifier("squared", alpha=1e-3, decision="equilibrium").fit(X, y)
+    by_scores = NashClassifier("squared", alpha=1e-3, decision="scores").fit(X, y)
+    by_equilibrium = NashClassifier("squared", alpha=1e-3).fit(X, y)
     assert by_equilibrium.task_loss(X, y) <= by_scores.task_loss(X, y)
     assert (by_equilibrium.predict(X) == 1).all()
 
@@ -107,7 +119,11 @@ def test_the_abstainer(cost, k):
     names = np.array([f"grade {c}" for c in range(k)])
     model = NashAbstainer(cost, alpha=1e-3, abstain_label="?").fit(X, names[y])
     scores = all_scores(model, X)
-    p = np.column_stack([(1 - model.abstain_proba(X))[:, None] * model.predict_proba(X), model.abstain_proba(X)])
+    p = model.strategy(X)
+    assert p.shape == (y.size, k + 1)
+    assert np.array_equal(p[:, -1], model.abstain_proba(X))
+    joined = np.column_stack([(1 - model.abstain_proba(X))[:, None] * model.predict_proba(X), model.abstain_proba(X)])
+    assert np.allclose(p, joined, rtol=0, atol=1e-7)
     assert np.allclose(game.upper(scores, p), game.solve(scores).value, rtol=0, atol=1e-7)
     assert np.allclose(model.predict_proba(X).sum(axis=1), 1, rtol=0, atol=1e-12)
     assert np.array_equal(model.predict(X), names[scores.argmax(axis=1)])
@@ -163,7 +179,7 @@ def test_thresholds_are_sorted_and_cut_the_direction(seed, k, n, log_alpha):
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(n, 3)), rng.integers(0, k, n)  # labels at random: nothing else would sort thresholds
     y[:k] = np.arange(k)
-    model = NashOrdinalClassifier(alpha=10.0**log_alpha, tol=1e-8, max_iter=5000).fit(X, 10 * y)
+    model = NashOrdinalClassifier(alpha=10.0**log_alpha, tol=1e-8, max_iter=5000, decision="scores").fit(X, 10 * y)
     assert np.array_equal(model.thresholds_, -model.intercept_)
     error = np.sqrt(2 * model.dual_gap_ * model.objective_ / model.alpha)
     assert (np.diff(model.thresholds_) >= -2 * error - 1e-12).all()
@@ -178,7 +194,7 @@ def test_thresholds_are_sorted_and_cut_the_direction(seed, k, n, log_alpha):
 def test_the_ordinal_model_is_the_absolute_game_on_prefix_sums(k):
     X, y = graded(k=k)
     game = games.absolute(k)
-    for decision in ("scores", "equilibrium"):
+    for decision in ("auto", "scores", "equilibrium"):
         model = NashOrdinalClassifier(alpha=1e-2, decision=decision, tol=1e-8).fit(X, y)
         above = X @ model.coef_.T - model.thresholds_
         scores = np.column_stack([np.zeros(y.size), np.cumsum(above, axis=1)])
@@ -188,6 +204,74 @@ def test_the_ordinal_model_is_the_absolute_game_on_prefix_sums(k):
         assert abs(model.worst_case_risk(0.7) - surrogate - 0.7 * np.sqrt(norm2)) <= 1e-12
         p = model.predict_proba(X)
         assert np.abs(game.upper(scores, p) - game.solve(scores).value).max() <= 1e-12
-        answers = (scores if decision == "scores" else p).argmax(axis=1)
+        assert model.decision_ == ({2: "scores"}.get(k, "equilibrium") if decision == "auto" else decision)
+        assert np.array_equal(model.strategy(X), p)
+        answers = (scores if model.decision_ == "scores" else p).argmax(axis=1)
         assert np.array_equal(model.predict(X), answers)
         assert model.task_loss(X, y) == pytest.approx(np.abs(answers - y).mean(), abs=1e-12)
+
+
+def test_the_rule_is_known_after_fit_only():
+    model = NashClassifier()
+    assert not hasattr(model, "decision_")
+    X, y = graded()
+    assert model.fit(X, y).decision_ == "scores"
+    assert model.set_params(decision="equilibrium").decision_ == "equilibrium"
+
+
+@given(
+    k=st.integers(2, 5),
+    weight=st.floats(0.1, 10.0),
+    shift=st.floats(0.0, 3.0),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_games_that_answer_by_scores_give_the_largest_score_the_largest_p(k, weight, shift, seed):
+    """All mistakes cost the same, and more than none: whatever the scores, ``p`` is largest where they are."""
+    scores = np.random.default_rng(seed).normal(size=(50, k))
+    alike = [games.zero_one(k), games.zero_one(k, [weight] * k), games.cost(shift + weight * (1 - np.eye(k)))]
+    for game in alike:
+        assert game.answers_by_scores
+        p = game.solve(scores).p
+        assert (np.take_along_axis(p, scores.argmax(axis=1)[:, None], 1)[:, 0] >= p.max(axis=1) - 1e-12).all()
+    lopsided = np.ones(k)
+    lopsided[0] = 2.0
+    uneven = [games.zero_one(k, lopsided), games.abstain(k, 0.4), games.cost(np.ones((k, k)) + np.eye(k))]
+    assert not any(
+        game.answers_by_scores for game in [*uneven, *([games.absolute(k), games.squared(k)] if k > 2 else [])]
+    )
+
+
+@pytest.mark.parametrize("name", ["classifier", "ordinal", "abstainer"])
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "laplacian", "precomputed", "callable"])
+def test_kernel_models_without_a_support_vector_answer(name, kernel):
+    """Where no weights are worth their norm, or training was interrupted at once, all functions are 0."""
+    X, y = graded(n=30)
+
+    def at_once(now):
+        raise KeyboardInterrupt
+
+    def pairs(A, B):
+        assert A.shape[0] and B.shape[0]  # few kernels know what to do with no rows
+        return A @ B.T
+
+    model = {
+        "classifier": NashClassifier(np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 2.0]]), kernel=kernel),
+        "ordinal": NashOrdinalClassifier(kernel=kernel, callback=at_once),
+        "abstainer": NashAbstainer(0.0, kernel=kernel),
+    }[name]
+    data = X @ X.T if kernel == "precomputed" else X
+    if kernel == "callable":
+        model.set_params(kernel=pairs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(data, y)
+    if name == "ordinal":  # its first certificate already has weights: take them away, as a smaller set would
+        model.support_, model.dual_coef_ = model.support_[:0], model.dual_coef_[:, :0]
+        model.support_vectors_ = model.support_vectors_[:0]
+        model.intercept_ = 0.0 * model.intercept_
+    assert model.support_.size == 0
+    assert not model.decision_function(data).any()
+    assert model.predict(data).shape == (30,)
+    p = model.strategy(data)
+    assert np.array_equal(p, np.tile(model._game.solve(np.zeros((1, 3))).p, (30, 1)))
+    assert np.isfinite(model.predict_proba(data)).all()

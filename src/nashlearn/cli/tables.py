@@ -48,7 +48,7 @@ def train(
     kernel: Annotated[str, typer.Option(help="linear, rbf, poly or laplacian.")] = "linear",
     gamma: Annotated[float | None, typer.Option(help="Width of the kernel.")] = None,
     degree: Annotated[int | None, typer.Option(min=1, help="Degree of the kernel poly.")] = None,
-    decision: Annotated[str, typer.Option(help="scores or equilibrium: how to answer.")] = "scores",
+    decision: Annotated[str, typer.Option(help="auto, scores or equilibrium: how to answer.")] = "auto",
     alpha: o.Alpha = None,
     do_tune: o.Tune = False,
     folds: o.Folds = 5,

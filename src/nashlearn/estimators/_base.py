@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 from nashlearn.distributed.answers import averaged, lazily
 from nashlearn.distributed.collections import is_collection
 from nashlearn.distributed.rows import fit_rows
+from nashlearn.estimators._deciding import DECISIONS
 from nashlearn.estimators._parameters import check_parameters, number, opened_checkpoint
 from nashlearn.estimators._streaming import StreamingNash
 from nashlearn.training import Problem, Trained, linear, train
@@ -27,6 +28,7 @@ from nashlearn.training.progress import Round, scaling_advice
 __all__ = ["BaseNash", "PerClassNash", "number"]
 
 _BLOCK = 1 << 26  # bytes of kernel values in a block of predictions
+_FLOATS = [np.float64, np.float32]
 
 
 class BaseNash(StreamingNash, ClassifierMixin, BaseEstimator):
@@ -84,7 +86,7 @@ class BaseNash(StreamingNash, ClassifierMixin, BaseEstimator):
             X,
             y,
             accept_sparse=False if self._pairwise() else "csr",
-            dtype=[np.float64, np.float32],
+            dtype=_FLOATS,
             order="C",
             accept_large_sparse=True,
         )
@@ -182,7 +184,7 @@ class BaseNash(StreamingNash, ClassifierMixin, BaseEstimator):
         return None
 
     def _check_parameters(self) -> None:
-        check_parameters(self)
+        check_parameters(self, decision=DECISIONS)
         if not 0 < number(self.cache_size, "cache_size") < np.inf:
             raise ValueError(f"cache_size must be a positive, finite number; got {self.cache_size!r}.")
 
@@ -196,20 +198,37 @@ class BaseNash(StreamingNash, ClassifierMixin, BaseEstimator):
     def _store_span(self, C: np.ndarray, bias: float) -> None:
         raise NotImplementedError
 
-    def _functions(self, X: Any) -> np.ndarray:
+    def _functions(self, X: Any, dtype: Any = _FLOATS) -> np.ndarray:
         """What the weights say of each row, without intercepts: ``X coef'``, or the same in the span of the kernel."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        X = validate_data(self, X, accept_sparse="csr", dtype=dtype, reset=False)
         if self._kernel is None:
             return safe_sparse_dot(X, self.coef_.T.astype(X.dtype, copy=False))
+        values = np.zeros((X.shape[0], self.dual_coef_.shape[0]))
+        if not self.support_.size:  # the zero function, of which a kernel need not know how to make it
+            return values
         if self._kernel.precomputed:
             return safe_sparse_dot(X[:, self.support_], self.dual_coef_.T)
-        values = np.empty((X.shape[0], self.dual_coef_.shape[0]))
-        step = max(1, _BLOCK // (8 * max(self.support_.size, 1)))
+        step = max(1, _BLOCK // (8 * self.support_.size))
         for start in range(0, X.shape[0], step):
             part = slice(start, start + step)
             values[part] = self._kernel(X[part], self.support_vectors_) @ self.dual_coef_.T
         return values
+
+    def _scores(self, X: Any, dtype: Any = _FLOATS) -> np.ndarray:
+        """Scores (n, k), one for each class."""
+        raise NotImplementedError
+
+    @lazily
+    def strategy(self, X: Any) -> np.ndarray:
+        """The predictor's equilibrium strategy ``p`` (n, options): with which probability to take each option.
+
+        Options are the labels, in the order of ``classes_``; the rows of a cost matrix; labels and then, last, to
+        abstain. This is the randomised prediction whose loss :meth:`worst_case_risk` bounds. It is computed in double
+        precision, whatever that of ``X``, as training was.
+        """
+        scores = self._scores(X, dtype=np.float64)
+        return self._game.solve(scores).p
 
     def _codes(self, y: Any, answers: np.ndarray) -> np.ndarray:
         """Positions in ``classes_`` of the labels, one for each answer."""
@@ -301,17 +320,20 @@ class PerClassNash(BaseNash):
         self.dual_coef_ = np.ascontiguousarray(C)
         self.intercept_ = bias * C.sum(axis=1)
 
+    def _leads(self, X: Any, dtype: Any = _FLOATS) -> np.ndarray:
+        """Scores (n, k), or (n, 1) of the second class over the first where there are two."""
+        functions = self._functions(X, dtype)
+        return functions + self.intercept_.astype(functions.dtype, copy=False)
+
     @lazily
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores (n, k), or (n,) of the second class over the first where there are two."""
-        functions = self._functions(X)
-        scores = functions + self.intercept_.astype(functions.dtype, copy=False)
-        return scores.ravel() if scores.shape[1] == 1 else scores
+        leads = self._leads(X)
+        return leads.ravel() if leads.shape[1] == 1 else leads
 
-    def _scores(self, X: Any) -> np.ndarray:
-        """Scores (n, k), always one per class."""
-        scores = self.decision_function(X)
-        return np.column_stack([-0.5 * scores, 0.5 * scores]) if scores.ndim == 1 else scores
+    def _scores(self, X: Any, dtype: Any = _FLOATS) -> np.ndarray:
+        leads = self._leads(X, dtype)
+        return np.hstack([-0.5 * leads, 0.5 * leads]) if leads.shape[1] == 1 else leads
 
     @averaged
     def task_loss(self, X: Any, y: Any, sample_weight: Any = None) -> float:

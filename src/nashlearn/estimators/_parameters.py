@@ -21,7 +21,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "unseen_pairs": (False, True),
     "single_root": (False, True),
     "exact": ("auto", False, True),
-    "decision": ("scores", "equilibrium"),
+    "decision": ("scores", "equilibrium"),  # of parsers; rows have one more
     "propensity": ("homogeneous", "node"),
 }
 # These say how long and how loudly to train, or how to answer, not what to train: a checkpoint outlives a change.
@@ -41,8 +41,11 @@ def number(value: Any, name: str) -> float:
         raise ValueError(f"{name} must be a number that a float can hold; it is too large.") from None
 
 
-def check_parameters(estimator: Any) -> None:
-    """Refuse values that no training can use, naming the parameter and what it accepts."""
+def check_parameters(estimator: Any, **choices: tuple[Any, ...]) -> None:
+    """Refuse values that no training can use, naming the parameter and what it accepts.
+
+    ``choices`` are what parameters may be that other estimators know by the same name, but with other values.
+    """
     given = estimator.get_params(deep=False)
     for name in ("alpha", "tol"):
         value = number(given[name], name)
@@ -65,15 +68,15 @@ def check_parameters(estimator: Any) -> None:
     jobs = given.get("n_jobs")
     if jobs is not None and (not number(jobs, "n_jobs").is_integer() or jobs == 0):
         raise ValueError(f"n_jobs must be None or an integer other than 0; got {jobs!r}.")
-    _check_choices(given)
+    _check_choices(given, {**_CHOICES, **choices})
     try:
         check_random_state(given.get("random_state"))
     except (TypeError, ValueError) as error:
         raise ValueError(f"random_state must be None, an integer or a RandomState: {error}.") from None
 
 
-def _check_choices(given: dict[str, Any]) -> None:
-    for name, choices in _CHOICES.items():
+def _check_choices(given: dict[str, Any], accepted: dict[str, tuple[Any, ...]]) -> None:
+    for name, choices in accepted.items():
         value = given.get(name, choices[0])
         if not isinstance(value, str | bool | np.bool_ | numbers.Integral) or value not in choices:
             raise ValueError(f"{name} must be one of {choices}; got {value!r}.")

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from nashlearn import games
 from nashlearn.distributed.answers import averaged, lazily
 from nashlearn.estimators._base import PerClassNash
+from nashlearn.estimators._deciding import DecidingNash
 
 __all__ = ["NashClassifier"]
 
@@ -21,7 +22,7 @@ _NAMED: dict[str, Callable[[int], Any]] = {
 }
 
 
-class NashClassifier(PerClassNash):
+class NashClassifier(DecidingNash, PerClassNash):
     """Linear or kernel classifier trained on the loss that it is judged by.
 
     Minimises ``alpha/2 |W|^2 + mean(F(W x) - (W x)_y)``, where ``F`` is the value of the game between a predictor
@@ -45,10 +46,13 @@ class NashClassifier(PerClassNash):
         Width of the named kernels, as scikit-learn's SVC reads it.
     degree, coef0 : int and float, default=3 and 0.0
         Degree and constant, not negative, of the polynomial kernel.
-    decision : {"scores", "equilibrium"}, default="scores"
-        Answer with the largest score, or with the largest entry of the equilibrium strategy ``p``: the better choice
-        for cost matrices that are far from symmetric. Where options
-        are not labels (a cost matrix that is not square) the answer is always the latter: the index of an option.
+    decision : {"auto", "scores", "equilibrium"}, default="auto"
+        Answer with the largest score, or with the largest entry of the equilibrium strategy ``p``. The latter is
+        consistent for every loss: with enough data it is an option of least expected cost. The largest score need not
+        be, for instance where being right costs something. ``"auto"`` takes the largest score where it always has the
+        largest ``p``, where all mistakes cost the same, and the largest ``p`` otherwise; ``decision_`` says which.
+        Where options are not labels (a cost matrix that is not square) the answer is always by ``p``, the index of an
+        option.
     fit_intercept : bool, default=True
         Whether to add the constant feature.
     class_weight : dict or "balanced", optional
@@ -82,6 +86,8 @@ class NashClassifier(PerClassNash):
         Weights, shaped as those of LogisticRegression.
         A kernel model has ``dual_coef_`` (k or 1, support vectors) in place of ``coef_``, with ``support_`` and
         ``support_vectors_``.
+    decision_ : {"scores", "equilibrium"}
+        The rule by which ``predict`` answers.
     objective_ : float
         Value of the objective at these weights.
     dual_gap_ : float
@@ -110,7 +116,7 @@ class NashClassifier(PerClassNash):
         gamma: Any = "scale",
         degree: float = 3,
         coef0: float = 0.0,
-        decision: str = "scores",
+        decision: str = "auto",
         fit_intercept: bool = True,
         class_weight: Any = None,
         tol: float = 1e-3,
@@ -164,21 +170,17 @@ class NashClassifier(PerClassNash):
     def predict_proba(self, X: Any) -> np.ndarray:
         """The predictor's equilibrium strategy ``p`` (n, options): minimax optimal and sparse, not calibrated.
 
+        As :meth:`strategy`, in the precision of ``X``.
+
         Its entries are the probabilities with which to answer so that no adversary gains, see
         :meth:`worst_case_risk`; they do not estimate the probabilities of the labels.
         """
         scores = self._scores(X)
         return self._game.solve(scores).p
 
-    def _answers(self, X: Any) -> np.ndarray:
-        scores = self._scores(X)
-        if self.decision == "equilibrium" or self._game.n_options != self._game.n_labels:
-            return self._game.solve(scores).p.argmax(axis=1)
-        return scores.argmax(axis=1)
-
     @lazily
     def predict(self, X: Any) -> np.ndarray:
-        """Labels, or indices of options where the cost matrix is not square."""
+        """Labels by the rule ``decision_``, or indices of options where the cost matrix is not square."""
         options = self._answers(X)
         return self.classes_[options] if self._game.n_options == self._game.n_labels else options
 

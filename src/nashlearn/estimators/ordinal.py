@@ -8,7 +8,8 @@ import numpy as np
 
 from nashlearn import games
 from nashlearn.distributed.answers import averaged, lazily
-from nashlearn.estimators._base import BaseNash
+from nashlearn.estimators._base import _FLOATS, BaseNash
+from nashlearn.estimators._deciding import DecidingNash
 from nashlearn.games.thresholds import ThresholdGame
 from nashlearn.training.design import Shared
 from nashlearn.training.kernel import SpanShared
@@ -16,13 +17,16 @@ from nashlearn.training.kernel import SpanShared
 __all__ = ["NashOrdinalClassifier"]
 
 
-class NashOrdinalClassifier(BaseNash):
+class NashOrdinalClassifier(DecidingNash, BaseNash):
     """Ordered labels from one direction ``w`` and ``k - 1`` thresholds, trained on the mean absolute error.
 
     The loss is AL^ord-th ([fathony2019]_, eq. 2.34): the game of the absolute loss with scores
     ``f_j = sum_{l < j} (w x - eta_l)``. Fewer weights than :class:`NashClassifier` with ``loss="absolute"``
     (AL^ord-mc), which fits better where data are few or the classes lie along one direction. The thresholds are
     regularised as intercepts are.
+
+    All inputs share the thresholds, so the loss is Fisher consistent only for label distributions that one direction
+    and common thresholds can tell apart; :class:`NashClassifier` with ``loss="absolute"`` is consistent without that.
 
     Parameters
     ----------
@@ -32,8 +36,10 @@ class NashOrdinalClassifier(BaseNash):
         As for :class:`NashClassifier`.
     max_time, checkpoint, callback
         As for :class:`NashClassifier`.
-    decision : {"scores", "equilibrium"}, default="scores"
-        Answer with the label whose thresholds enclose ``w x``, or with the largest entry of ``p``.
+    decision : {"auto", "scores", "equilibrium"}, default="auto"
+        Answer with the largest score, the label whose thresholds enclose ``w x``, or with the largest entry of ``p``.
+        ``"auto"`` takes the largest ``p`` unless there are only two grades, where both are the same; ``decision_``
+        says which.
 
     Attributes
     ----------
@@ -43,7 +49,7 @@ class NashOrdinalClassifier(BaseNash):
         The direction.
     thresholds_ : ndarray (k - 1,)
         Where one grade ends and the next begins; ``intercept_`` is their negative.
-    objective_, dual_gap_, n_iter_, history_
+    decision_, objective_, dual_gap_, n_iter_, history_
         As for :class:`NashClassifier`.
 
     Examples
@@ -65,7 +71,7 @@ class NashOrdinalClassifier(BaseNash):
         gamma: Any = "scale",
         degree: float = 3,
         coef0: float = 0.0,
-        decision: str = "scores",
+        decision: str = "auto",
         class_weight: Any = None,
         tol: float = 1e-3,
         cache_size: float = 800,
@@ -126,9 +132,9 @@ class NashOrdinalClassifier(BaseNash):
         self.intercept_ = C.sum(axis=0)
         self.thresholds_ = -self.intercept_
 
-    def _scores(self, X: Any) -> np.ndarray:
+    def _scores(self, X: Any, dtype: Any = _FLOATS) -> np.ndarray:
         """Scores (n, k): prefix sums of ``w x - eta_l``, 0 for the lowest grade."""
-        above = self._functions(X) + self.intercept_
+        above = self._functions(X, dtype) + self.intercept_
         scores = np.zeros((above.shape[0], self.classes_.size))
         np.cumsum(above, axis=1, out=scores[:, 1:])
         return scores
@@ -145,13 +151,9 @@ class NashOrdinalClassifier(BaseNash):
         scores = self._scores(X)
         return self._game.solve(scores).p
 
-    def _answers(self, X: Any) -> np.ndarray:
-        scores = self._scores(X)
-        return (self._game.solve(scores).p if self.decision == "equilibrium" else scores).argmax(axis=1)
-
     @lazily
     def predict(self, X: Any) -> np.ndarray:
-        """Grades."""
+        """Grades, by the rule ``decision_``."""
         grades = self._answers(X)
         return self.classes_[grades]
 

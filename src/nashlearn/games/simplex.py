@@ -65,6 +65,15 @@ class SimplexGame(Game):
         """The cost matrix ``L`` (options, labels): row ``i`` is what option ``i`` costs for each label."""
         return np.array(self.params.matrix())
 
+    @cached_property
+    def answers_by_scores(self) -> bool:
+        """Whether the largest score always has the largest ``p``: any mistake costs the same, and more than none."""
+        k = self.n_labels
+        if self.n_options != k:
+            return False
+        right, wrong = np.diagonal(self.costs), self.costs[~np.eye(k, dtype=bool)]
+        return bool((right == right[0]).all() and (wrong == wrong[:1]).all() and (wrong[:1] > right[0]).all())
+
     @property
     def loss(self) -> np.ndarray:
         """The same matrix, under the name that every game has."""

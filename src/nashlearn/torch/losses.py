@@ -99,7 +99,7 @@ class NashLoss(torch.nn.Module):
         )
 
     def predict(self, scores: Tensor) -> Tensor:
-        """The class of the largest score; the option of largest ``p`` for cost matrices and abstention."""
+        """The option of the largest ``p``; for the zero-one loss that is the class of the largest score."""
         return functional.predict(scores, self.specification)
 
     def predict_proba(self, scores: Tensor) -> Tensor:

@@ -29,8 +29,8 @@ class Specification(NamedTuple):
 
     @property
     def answers_by_scores(self) -> bool:
-        """Whether the largest score is the answer; costs and the right to abstain are known to ``p`` only."""
-        return self.name not in ("abstain", "cost")
+        """Whether the largest score always has the largest ``p``: all mistakes cost the same."""
+        return self.name == "zero_one" and bool((self.params == self.params[:1]).all())
 
 
 def _numbers(values: Any) -> torch.Tensor:

@@ -58,7 +58,11 @@ class Kernel:
         self._pairs: Any = kernel if callable(kernel) else forms.get(kernel)
 
     def __call__(self, A: Any, B: Any) -> np.ndarray:
-        """Values of the kernel between all rows of ``A`` and all rows of ``B``, as a dense float64 array."""
+        """Values of the kernel between all rows of ``A`` and all rows of ``B``, as a dense float64 array.
+
+        They are computed from doubles, so that predictions have the values that training had.
+        """
+        A, B = A.astype(np.float64, copy=False), B.astype(np.float64, copy=False)
         try:
             values = np.asarray(self._pairs(A, B), dtype=np.float64)
         except (TypeError, ValueError) as error:
