@@ -284,7 +284,7 @@ class ArborescenceGame(Game):
 
         in_threads(work, b, n_jobs)
         _refuse_infeasible(np.isnan(value), self.labels.single_root)
-        size = 1.0 + _size(theta) + self.weights.sum()
+        size = 1.0 + self.weights.sum() + n * smoothing
         if smoothing == 0.0:
             no_interior = (gap > 1e3 * tol * size) & (np.isneginf(scores).reshape(b, -1).sum(axis=1) > n)
             self._replay(np.flatnonzero(no_interior), theta, value, q, p, gap)

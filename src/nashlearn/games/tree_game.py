@@ -20,8 +20,10 @@ from numba import njit
 from nashlearn.games.interior import Saddle, saddle_point
 from nashlearn.games.tree_cuts import separate
 from nashlearn.games.tree_entries import TreeScratch, take_near, take_priced, take_replies, taken_entries
+from nashlearn.games.tree_inside import into_polytope
 from nashlearn.games.tree_map import best_tree
 from nashlearn.games.tree_projection import price_cuts
+from nashlearn.games.tree_shift import shifted
 
 __all__ = [
     "best_labelled",
@@ -180,7 +182,7 @@ def _add_violated(x, at, K, n, tol, s):
 
 @njit(cache=True, nogil=True)
 def solve_tree(
-    theta: np.ndarray,
+    scores: np.ndarray,
     price: np.ndarray,
     mu: float,
     n: int,
@@ -192,26 +194,29 @@ def solve_tree(
 ) -> tuple[float, float]:
     """Solve one game into ``p`` and ``q`` (n, n + 1, labels); its value from below and gap, NaN where there is no tree.
 
-    ``theta`` (n, n + 1, labels) is finite or ``-inf``; ``price`` (n,) is what a wrong head costs.
+    ``scores`` (n, n + 1, labels) are finite or ``-inf``; ``price`` (n,) is what a wrong head costs. Entries are added
+    until the gap is within ``10 tol (1 + sum_d (c_d + mu))``, or until there are no more.
     """
+    theta = np.empty(scores.shape)
+    offset = shifted(scores, n, single_root, theta)
     if best_labelled(theta, n, single_root, s.arc, s.label, s.heads, s.work) == -np.inf:
         return np.nan, np.nan
     _pure(n, p, q, s)
     upper, lower = certify(theta, price, mu, n, single_root, p, q, s)
     if upper - lower <= 1e-14 * (1.0 + abs(lower)):
-        return lower, max(upper - lower, 0.0)
+        return offset + lower, max(upper - lower, 0.0)
     best_labelled(theta, n, single_root, s.arc, s.label, s.heads, s.work)
     K = _seed(n, single_root, s)
     reach, take = _REACH * (price[:n].max() + mu), np.zeros(theta.shape, np.bool_)
     take_near(theta, n, reach, take, s)
-    value, gap, entries = lower, upper - lower, 0
-    while gap > 100.0 * tol * (1.0 + abs(value)):
+    gap, entries = upper - lower, 0
+    while gap > 10.0 * tol * (1.0 + price[:n].sum() + n * mu):
         at = taken_entries(theta, n, single_root, take, s)
         if at.shape[1] > entries:
             entries = at.shape[1]
             K, y, lam = _play(theta, price, mu, n, single_root, tol, at, K, p, q, s)
             upper, lower = certify(theta, price, mu, n, single_root, p, q, s)
-            value, gap = lower, upper - lower
+            gap = upper - lower
             take_replies(theta, n, single_root, take, s)
             take_priced(theta, _SLACK * price[:n].max(), y, lam, K, n, take, s)
         elif reach < np.inf:
@@ -219,7 +224,7 @@ def solve_tree(
             take_near(theta, n, reach, take, s)
         else:
             break
-    return value, max(gap, 0.0)
+    return offset + lower, max(gap, 0.0)
 
 
 @njit(cache=True, nogil=True)
@@ -292,11 +297,14 @@ def solve_each(
 ) -> None:
     """Solve sentences ``start..stop-1`` of different sizes, whose arcs lie one after another from ``offset`` on.
 
-    ``entropy`` gets what each ``q`` secures without the scores: their difference would be lost in rounding.
+    No arc may be forbidden. ``q`` is moved into the polytope, and ``entropy`` gets what it secures without the scores:
+    their difference would be lost in rounding. ``value`` and ``gap`` are those of the strategies before that; their sum
+    is what ``p`` may lose at most.
     """
     for i in range(start, stop):
         n, part = sizes[i], slice(offset[i], offset[i + 1])
         shape = (n, n + 1, 1)
         scores, own_p, own_q = theta[part].reshape(shape), p[part].reshape(shape), q[part].reshape(shape)
         value[i], gap[i] = solve_tree(scores, np.ones(n), mu, n, single_root, tol, own_p, own_q, s)
+        into_polytope(own_q[:, :, 0], n, single_root, s.cuts.members, s.flow)
         entropy[i] = tree_entropy(own_q[:, :, 0], n, single_root, s)

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 import numpy as np
 from numba import njit
 
-__all__ = ["Planes"]
+__all__ = ["Planes", "best_mixture"]
 
 _ROUNDS = 4000  # a fraction of a millisecond
 
@@ -64,7 +64,7 @@ class Planes:
         alone = offset - 0.5 * gram.diagonal()
         if alone.max() > offset @ x - 0.5 * x @ gram @ x:
             x = np.eye(usable.size)[alone.argmax()]
-        x = _maximise(offset, gram, x)
+        x = best_mixture(offset, gram, x)
         self._mixture[:m] = 0.0
         self._mixture[usable] = x
         slope = x @ self._slopes[usable]  # not by the Gram matrix: where slopes cancel, it is all rounding
@@ -116,7 +116,7 @@ class Planes:
 
 
 @njit(cache=True, nogil=True)
-def _maximise(offset, gram, mixture):
+def best_mixture(offset, gram, mixture):
     """``argmax <offset, x> - x' gram x / 2`` over the simplex, near enough, by moves between pairs of planes."""
     x = mixture.copy()
     slope = offset - (gram * x).sum(axis=1)

@@ -1,12 +1,16 @@
-"""Training on trees with many sparse features: block-coordinate Frank-Wolfe on the dual, one sentence a block::
+"""Training on trees with many sparse features: ascent on the dual, one sentence a block::
 
     D(q) = sum_i omega_i H(q_i) - alpha/2 |w(q)|^2,    w(q) = -1/alpha sum_i omega_i Phi_i'(q_i - y_i),
 
-with ``H(q) = min_p <p, L q>``. A step solves the game of a sentence at the current scores, moves ``q_i`` towards the
-adversary's strategy by exact line search (``H`` is concave, so interpolating it bounds it from below), and keeps
-``w = w(q)``: it never lowers the dual, needs no step size and touches only the weights of the arcs that moved
-[lacostejulien2013]_. The weights returned are the last, or their average that weighs later ones more, whichever is
-better. The games of a batch are solved in threads at the same weights, then the steps are taken one after another.
+with ``H(q) = min_p <p, L q>``. A step solves the game of a sentence at the current scores, moves ``q_i`` to the best
+mixture of the adversary's strategy and of earlier ones (:mod:`nashlearn.training.tree_replies`; block-coordinate
+Frank-Wolfe [lacostejulien2013]_ where memory allows for one only), and keeps ``w = w(q)``: it never lowers the dual,
+needs no step size and touches only the weights of the arcs in use. The weights returned are the last, or their average
+that weighs later ones more, whichever is better. The games of a batch are solved in threads at the same weights, then
+the steps are taken one after another.
+
+Strategies found by an interior point method lie in the polytope up to its accuracy. So the dual that is reported is not
+that of the steps: it is evaluated anew at the mixtures, moved into the polytope (:mod:`nashlearn.games.tree_inside`).
 """
 
 from __future__ import annotations
@@ -18,18 +22,22 @@ import numpy as np
 from numba import njit
 
 from nashlearn.games.threads import in_threads
-from nashlearn.games.tree_entries import tree_scratch
+from nashlearn.games.tree_entries import TreeScratch, tree_scratch
 from nashlearn.games.tree_game import solve_tree, tree_entropy
+from nashlearn.games.tree_inside import into_polytope
 from nashlearn.training.checkpoint import Checkpoint, pack_generator, unpack_generator
 from nashlearn.training.hashed_arcs import WIDTH, Attributes, arc_indices, scale_of, score_sentence
 from nashlearn.training.missing_heads import completed, known_share, known_weights
 from nashlearn.training.progress import Progress, Round
+from nashlearn.training.tree_replies import Replies, no_replies, visit
 
 __all__ = ["BlockResult", "play_games", "train_blocks"]
 
 _BATCH = 64
-_INNER = 1e-5  # accuracy of the games: steps need no better reply,
+_INNER = 1e-6  # accuracy of the games: steps need no better reply at first,
 _FINAL = 1e-8  # certificates do
+_SHARPER = 1e-3  # than the objective times ``tol`` by this factor, on the way
+_FAINT = 1e-9  # entries of replies that are left out
 
 
 class BlockResult(NamedTuple):
@@ -44,17 +52,24 @@ class BlockResult(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def _reply_entropy(q, n, single_root, s):
-    """Round small entries of ``q`` (n, n + 1) away; ``min_p <p, L q>``, which is ``n`` less the best tree's hits."""
+def _without_faint(q, n):
+    """Leave the smallest entries of ``q`` (n, n + 1) out, whose features would cost as much as those of others."""
     for d in range(n):
         total = 0.0
         for h in range(n + 1):
-            if q[d, h] < 1e-6:
+            if q[d, h] < _FAINT:
                 q[d, h] = 0.0
             total += q[d, h]
         for h in range(n + 1):
             q[d, h] /= total
-    return tree_entropy(q, n, single_root, s)
+
+
+@njit(cache=True, nogil=True)
+def _inside(q, size, offset, single_root, part, share, s):
+    """Move the dual points of the sentences ``part`` into the polytope; the share of each that was replaced."""
+    for i in part:
+        own = q[offset[i] : offset[i + 1]].reshape(size[i], size[i] + 1)
+        share[i] = into_polytope(own, size[i], single_root, s.cuts.members, s.flow)
 
 
 @njit(cache=True, nogil=True)
@@ -71,48 +86,8 @@ def play_games(w, data, part, offset, single_root, tol, truth, theta, reply, ent
         p, q = np.empty((n, n + 1, 1)), reply[offset[i] : offset[i + 1]].reshape(n, n + 1, 1)
         value, gap = solve_tree(scores, np.ones(n), 0.0, n, single_root, tol, p, q, s)
         upper[i] = value + gap
-        entropy[i] = _reply_entropy(q[:, :, 0], n, single_root, s)
-
-
-@njit(cache=True, nogil=True)
-def _step(w, data, part, offset, omega, alpha, reply, reply_entropy, q, entropy, change, mark, touched):
-    """Line search and step of each sentence of ``part`` in turn; the gaps seen, summed."""
-    index = np.empty(WIDTH, np.uint32)
-    gaps = 0.0
-    for i in part:
-        n = data.size[i]
-        new = reply[offset[i] : offset[i + 1]].reshape(n, n + 1)
-        old = q[offset[i] : offset[i + 1]].reshape(n, n + 1)
-        count = 0
-        for d in range(n):
-            for h in range(n + 1):
-                move = (new[d, h] - old[d, h]) * scale_of() * omega[i] / alpha
-                if move != 0.0:
-                    m = arc_indices(data.code, data.tag, data.first[i], d + 1, h, data.bits, index)
-                    for j in range(m):
-                        if mark[index[j]] != i + 1:
-                            mark[index[j]] = i + 1
-                            change[index[j]] = 0.0
-                            touched[count] = index[j]
-                            count += 1
-                        change[index[j]] -= move
-        norm, slope = 0.0, omega[i] * (reply_entropy[i] - entropy[i])
-        for t in range(count):
-            c = change[touched[t]]
-            norm += c * c
-            slope -= alpha * w[touched[t]] * c
-            mark[touched[t]] = 0
-        if slope <= 0.0:
-            continue
-        gaps += slope
-        gamma = 1.0 if norm == 0.0 else min(1.0, slope / (alpha * norm))
-        for t in range(count):
-            w[touched[t]] += gamma * change[touched[t]]
-        for d in range(n):
-            for h in range(n + 1):
-                old[d, h] += gamma * (new[d, h] - old[d, h])
-        entropy[i] += gamma * (reply_entropy[i] - entropy[i])
-    return gaps
+        _without_faint(q[:, :, 0], n)
+        entropy[i] = tree_entropy(q[:, :, 0], n, single_root, s)
 
 
 @njit(cache=True, nogil=True)
@@ -145,6 +120,7 @@ class _Games:
         self.data, self.omega, self.single_root, self.n_jobs, self._play = data, omega, single_root, n_jobs, play
         self.offset = np.concatenate([[0], np.cumsum(data.size * (data.size + 1))])
         self.true_arcs, rate = self._arcs(heads), known_share(known_weights(heads, omega))
+        self.every, self.complete = np.arange(data.size.size), all((y >= 0).all() for y in heads)
         self.truth = np.zeros(self.offset[-1])
         self.truth[self.true_arcs] = 1.0 / rate
         self.share = np.repeat(omega, [np.count_nonzero(y >= 0) for y in heads]) / rate
@@ -167,21 +143,52 @@ class _Games:
         return q
 
     def play(self, w: np.ndarray, part: np.ndarray, tol: float) -> None:
-        """Solve the games of the sentences ``part``, longest first so that threads end together."""
+        """Solve the games of the sentences ``part``."""
+
+        def work(part: np.ndarray, scratch: TreeScratch) -> None:
+            arrays = self.truth, self.theta, self.reply, self.entropy, self.upper, scratch
+            self._play(w, self.data, part, self.offset, self.single_root, tol, *arrays)
+
+        self._in_threads(work, part)
+
+    def _in_threads(self, work: Callable[[np.ndarray, TreeScratch], None], part: np.ndarray) -> None:
+        """Call ``work`` with parts of the sentences ``part``, longest first so that threads end together."""
         part = part[np.argsort(-self.data.size[part], kind="stable")]
         pools = [part[j :: self.n_jobs] for j in range(self.n_jobs)]
 
-        def work(start: int, stop: int) -> None:
+        def some(start: int, stop: int) -> None:
             for j in range(start, stop):
-                arrays = self.truth, self.theta, self.reply, self.entropy, self.upper, self._scratch[j]
-                self._play(w, self.data, pools[j], self.offset, self.single_root, tol, *arrays)
+                work(pools[j], self._scratch[j])
 
-        in_threads(work, self.n_jobs, self.n_jobs)
+        in_threads(some, self.n_jobs, self.n_jobs)
 
     def loss(self, w: np.ndarray) -> float:
         """Mean loss at ``w``, from above."""
-        self.play(w, np.arange(self.data.size.size), _FINAL)
+        self.play(w, self.every, _FINAL)
         return float(self.omega @ self.upper - self.share @ self.theta[self.true_arcs])
+
+    def certified(self, candidates: tuple[np.ndarray, ...], alpha: float) -> tuple[np.ndarray, float]:
+        """The weights of the lowest objective, and that."""
+        values = [self.loss(w) + 0.5 * alpha * float(w @ w) for w in candidates]
+        best = int(np.argmin(values))
+        return candidates[best], values[best]
+
+    def dual(self, kept: Replies, alpha: float) -> float:
+        """The dual objective at the mixtures, moved into the polytope: a bound of every objective.
+
+        Entropies are concave and not negative, so those of the mixtures lose at most the share that was replaced. Where
+        all heads are known, no loss is negative.
+        """
+        q, share = kept.mixture(self.offset), np.empty(self.data.size.size)
+
+        def work(part: np.ndarray, scratch: TreeScratch) -> None:
+            _inside(q, self.data.size, self.offset, self.single_root, part, share, scratch)
+
+        self._in_threads(work, self.every)
+        w = np.zeros(1 << self.data.bits)
+        _add_arcs(w, self.data, self.offset, self.omega / alpha, self.truth - q)
+        found = float(self.omega @ ((1.0 - share) * kept.secured())) - 0.5 * alpha * float(w @ w)
+        return max(found, 0.0) if self.complete else found
 
 
 def train_blocks(
@@ -210,58 +217,52 @@ def train_blocks(
     progress = Progress(tol, max_iter, verbose, max_time=max_time, callback=callback, checkpoint=checkpoint)
     n_weights = 1 << data.bits
     w, average, change = np.zeros(n_weights), np.zeros(n_weights), np.zeros(n_weights)
-    mark = np.zeros(n_weights, np.int64)
-    touched = np.empty(min(n_weights, WIDTH * int(data.size.max() * (data.size.max() + 1))), np.int64)
-    q, entropy = games.first_reply(heads), np.zeros(data.size.size)
-    _add_arcs(w, data, games.offset, omega / alpha, games.truth - q)
+    kept, first = no_replies(games.offset), games.first_reply(heads)
+    _add_arcs(w, data, games.offset, omega / alpha, games.truth - first)
+    visit(w, data, games.every, games.offset, omega, alpha, first, np.zeros(games.every.size), kept, change)
     average[:] = w
     taken, goal = 0, tol
     if (saved := progress.resume("blocks")) is not None:
-        w[:], average[:], q[:], entropy[:] = saved["w"], saved["average"], saved["q"], saved["entropy"]
+        w[:], average[:] = saved["w"], saved["average"]
+        for mine, theirs in zip(kept, (saved[name] for name in kept._fields), strict=True):
+            mine[:] = theirs
         taken, goal = int(saved["taken"]), min(float(saved["goal"]), tol)
         unpack_generator(rng, saved["rng"])
-    dual = _dual(w, entropy, omega, alpha)
+    bound = 0.0 if games.complete else -np.inf
     try:
         while not progress.done:
-            seen = 0.0
-            order = rng.permutation(data.size.size)
+            seen, reached = 0.0, _reached(w, kept, omega, alpha)
+            inner = np.clip(_SHARPER * tol * abs(reached), _FINAL, _INNER) if reached else _INNER
+            order = rng.permutation(games.every)
             for start in range(0, order.size, _BATCH):
                 part = order[start : start + _BATCH]
-                games.play(w, part, _INNER)
-                arrays = games.reply, games.entropy, q, entropy, change, mark, touched
-                seen += _step(w, data, part, games.offset, omega, alpha, *arrays)
+                games.play(w, part, inner)
+                seen += visit(w, data, part, games.offset, omega, alpha, games.reply, games.entropy, kept, change)
                 taken += 1
                 average += (2.0 / (taken + 1.0)) * (w - average)
                 if progress.late:
                     break
             progress.n_iter += 1
-            dual = _dual(w, entropy, omega, alpha)
-            if progress.n_iter == max_iter or progress.late or seen <= goal * abs(dual + seen):
+            reached = _reached(w, kept, omega, alpha)
+            if progress.n_iter == max_iter or progress.late or seen <= goal * abs(reached + seen):
                 # Gaps met on the way are an estimate; a certificate costs two passes, so the next waits for half.
-                progress.offer(*_certified(games, (average, w), alpha), dual)
+                bound = max(bound, games.dual(kept, alpha))
+                progress.offer(*games.certified((average, w), alpha), bound)
                 goal *= 0.5
             else:
-                progress.offer(w, np.inf, dual)
+                progress.offer(w, np.inf, bound)
             if progress.saves():
                 progress.save(
-                    "blocks", w=w, average=average, q=q, entropy=entropy, taken=taken, goal=goal,
-                    rng=pack_generator(rng),
-                )  # fmt: skip
+                    "blocks", w=w, average=average, taken=taken, goal=goal, rng=pack_generator(rng), **kept._asdict()
+                )
     except KeyboardInterrupt:
-        progress.keep(*_certified(games, (average, w), alpha), dual)
+        progress.keep(*games.certified((average, w), alpha), games.dual(kept, alpha))
         progress.interrupted()
     progress.warn_unless(tol, lambda: "Raise max_iter, alpha or tol.", unit="passes")
     loss = progress.primal - 0.5 * alpha * float(progress.w @ progress.w)
     return BlockResult(progress.w, loss, progress.primal, progress.gap, progress.n_iter, progress.rounds)
 
 
-def _dual(w: np.ndarray, entropy: np.ndarray, omega: np.ndarray, alpha: float) -> float:
-    """The dual objective, where ``w`` is ``w(q)`` and ``entropy`` bounds that of ``q`` from below."""
-    return float(omega @ entropy) - 0.5 * alpha * float(w @ w)
-
-
-def _certified(games: _Games, candidates: tuple[np.ndarray, ...], alpha: float) -> tuple[np.ndarray, float]:
-    """The weights of the lowest objective, and that."""
-    values = [games.loss(w) + 0.5 * alpha * float(w @ w) for w in candidates]
-    best = int(np.argmin(values))
-    return candidates[best], values[best]
+def _reached(w: np.ndarray, kept: Replies, omega: np.ndarray, alpha: float) -> float:
+    """The dual objective of the steps, where ``w`` is that of the mixtures: an estimate, up to the games' accuracy."""
+    return float(omega @ kept.secured()) - 0.5 * alpha * float(w @ w)
