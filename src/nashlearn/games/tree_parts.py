@@ -141,8 +141,8 @@ class TreePartsGame:
     def solve(self, scores: np.ndarray, part_scores: np.ndarray) -> Equilibrium:
         """Equilibria for scores (b, n, n + 1) of arcs and (b, k) of parts; ``q`` is a pair of arcs and parts.
 
-        ``value`` is what ``q`` secures in the relaxed game and ``value + gap`` its optimum; with parts both may lie
-        above the value over trees, never below.
+        ``value`` is what ``q`` secures in the relaxed game and ``value + gap`` what ``p`` may lose there at most; with
+        parts both may lie above the value over trees, never below.
         """
         arcs, w = self._checked(scores, part_scores)
         b = len(arcs)
@@ -154,7 +154,7 @@ class TreePartsGame:
     def _solve_one(
         self, theta: np.ndarray, w: np.ndarray, p: np.ndarray, q: np.ndarray, z: np.ndarray
     ) -> tuple[float, float]:
-        made, n, k = self._programme(theta), self.n, len(self.parts)
+        made, k = self._programme(theta), len(self.parts)
         m, equal = made.token.size, made.rows.shape[0]
         sets: list[np.ndarray] = []
         reward = theta[made.token, made.head]
@@ -184,10 +184,49 @@ class TreePartsGame:
                 break
             sets += new
         q[made.token, made.head], p[made.token, made.head], z[:] = x, np.maximum(reply_p, 0.0), found.x[m : m + k]
+        secured = self._secured(theta, w, q, z)
+        return secured, max(self._reached(made, theta, w, p, sets) - secured, 0.0)
+
+    def upper(self, scores: np.ndarray, part_scores: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """What the best adversary of the local polytope gets against ``p`` (b, n, n + 1): a linear programme each."""
+        arcs, w = self._checked(scores, part_scores)
+        rows = zip(arcs, w, p, strict=True)
+        return np.array([self._reached(self._programme(theta), theta, one, own, []) for theta, one, own in rows])
+
+    def lower(self, scores: np.ndarray, part_scores: np.ndarray, q: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        """What arcs (b, n, n + 1) and parts (b, k) of the adversary secure against every tree."""
+        arcs, w = self._checked(scores, part_scores)
+        return np.array([self._secured(*row) for row in zip(arcs, w, *q, strict=True)])
+
+    def _secured(self, theta: np.ndarray, w: np.ndarray, q: np.ndarray, z: np.ndarray) -> float:
+        """``<theta, q> + <w, z> + n - max_y <q, y>`` over trees of arcs that are allowed."""
         hits = np.where(np.isfinite(theta), q, -np.inf)
         best = self.options.argmax(hits[None])[0]
-        secured = float(reward @ x) + float(w @ z) + n - float(hits[np.arange(n), best].sum())
-        return secured, max(n - found.fun - secured, 0.0)
+        earned = float(np.where(np.isfinite(theta), theta, 0.0).ravel() @ q.ravel()) + float(w @ z)
+        return earned + self.n - float(hits[np.arange(self.n), best].sum())
+
+    def _reached(
+        self, made: _Programme, theta: np.ndarray, w: np.ndarray, p: np.ndarray, sets: list[np.ndarray]
+    ) -> float:
+        """``max <theta - p, x> + <w, z> + n`` over the local polytope, whose cuts begin with those of ``sets``."""
+        goal = -np.concatenate([(theta - p)[made.token, made.head], w])
+        m, k = made.token.size, len(self.parts)
+        while True:
+            cuts = sparse.hstack([-sparse.csr_array(self._crossed(made, sets)), sparse.csr_array((len(sets), k))])
+            found = linprog(
+                goal,
+                sparse.vstack([made.least, cuts]),
+                np.concatenate([made.bound, -np.ones(len(sets))]),
+                made.rows,
+                np.ones(made.rows.shape[0]),
+                method="highs",
+            )
+            if found.status != 0:
+                raise RuntimeError(f"the adversary's linear programme was not solved: {found.message}")
+            new = self._violated(made, found.x[:m], sets)
+            if not new:
+                return self.n - float(found.fun)
+            sets = sets + new
 
     def argmax(self, scores: np.ndarray, part_scores: np.ndarray) -> np.ndarray:
         """Heads (b, n) of the best trees, exactly, by branch and bound: exponential in the worst case."""
