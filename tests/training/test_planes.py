@@ -16,19 +16,19 @@ SIZE = 4
 
 def best_bound(slopes, offset, alpha) -> float:
     """``max_x <offset, x> - |x slopes|^2 / (2 alpha)`` over mixtures: the least ``alpha/2 |w|^2 + t`` above all."""
-    count = len(offset)
-    P = sp.diags(np.r_[np.full(SIZE, alpha), 0.0]).tocsc()
+    count, size = slopes.shape
+    P = sp.diags(np.r_[np.full(size, alpha), 0.0]).tocsc()
     A = sp.csc_matrix(np.column_stack([slopes, -np.ones(count)]))
     options = clarabel.DefaultSettings()
     options.verbose = False
     options.tol_gap_abs = options.tol_gap_rel = options.tol_feas = 1e-11
-    c = np.r_[np.zeros(SIZE), 1.0]
+    c = np.r_[np.zeros(size), 1.0]
     return clarabel.DefaultSolver(P, c, A, -offset, [clarabel.NonnegativeConeT(count)], options).solve().obj_val
 
 
-def drawn(seed: int, count: int):
+def drawn(seed: int, count: int, size: int = SIZE):
     rng = np.random.default_rng(seed)
-    return rng.normal(size=(count, SIZE)), rng.random(count), -rng.random(count)
+    return rng.normal(size=(count, size)), rng.random(count), -rng.random(count)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 8), st.sampled_from([0.0, 0.7]), st.sampled_from([0.3, 2.0]))
@@ -42,18 +42,19 @@ def test_the_bound_is_the_optimum_of_the_planes_that_are_kept(seed, count, smoot
     )
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(10, 40), st.sampled_from([0.0, 0.7]))
+@given(st.integers(0, 2**32 - 1), st.integers(10, 40), st.sampled_from([0.0, 0.7]), st.sampled_from([SIZE, 30]))
 @settings(max_examples=15)
-def test_merged_planes_bound_from_below_and_lose_little(seed, count, smoothing):
-    slopes, entropy, omega = drawn(seed, count)
-    planes, last = Planes(SIZE, capacity=6), -np.inf
+def test_merged_planes_bound_from_below_and_lose_little(seed, count, smoothing, size):
+    """Of the larger size the best mixture takes all planes, so that planes in use have to merge."""
+    slopes, entropy, omega = drawn(seed, count, size)
+    planes, last = Planes(size, capacity=6), -np.inf
     for t in range(count):
         planes.add(slopes[t], entropy[t], omega[t])
         bound = planes.bound(0.5, smoothing)
         best = best_bound(slopes[: t + 1], entropy[: t + 1] - smoothing * omega[: t + 1], 0.5)
         assert last - 1e-7 <= bound <= best + 1e-7  # the best mixture so far is never thrown away
         last = bound
-    assert bound >= best - 0.2
+    assert bound >= best - (0.2 if size == SIZE else 3.0)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 30))

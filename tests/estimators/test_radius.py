@@ -1,0 +1,43 @@
+"""Golden values of ``moment_radius``: ``s (1 + sqrt(log(1 / (1 - c))))``, ``s^2 = sum_i omega_i^2 D_i^2 / 2``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nashlearn import NashAbstainer, NashClassifier, NashOrdinalClassifier
+
+X = np.array([[3.0, 0.0], [0.0, 4.0], [1.0, 2.0], [0.0, 0.0], [2.0, 1.0], [1.0, 1.0]])
+Y = np.array([0, 1, 2, 0, 1, 2])
+WEIGHT = np.array([1.0, 2.0, 3.0, 1.0, 2.0, 3.0])
+NORMS = np.array([9.0, 16.0, 5.0, 0.0, 5.0, 2.0])  # |x|^2
+# Squared distances of the moments of two labels: 2 (|x|^2 + bias^2), or m^2 |x|^2 + m for m thresholds.
+CASES = {
+    "classifier": (NashClassifier(), 2 * (NORMS + 1)),
+    "no intercept": (NashClassifier("absolute", fit_intercept=False), 2 * NORMS),
+    "costs": (NashClassifier([[0.0, 1.0, 4.0], [2.0, 0.0, 1.0], [3.0, 1.0, 0.0]]), 2 * (NORMS + 1)),
+    "abstainer": (NashAbstainer(0.3), 2 * (NORMS + 1)),
+    "ordinal": (NashOrdinalClassifier(), 4 * NORMS + 2),
+    "kernel": (NashClassifier(kernel="rbf", gamma=1.0), 2 * (np.ones(6) + 1)),
+    "linear kernel": (NashClassifier(kernel="poly", degree=1, gamma=1.0), 2 * (NORMS + 1)),
+    "ordinal kernel": (NashOrdinalClassifier(kernel="rbf", gamma=1.0), 4 * np.ones(6) + 2),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_radii_are_those_of_the_formula(name):
+    model, squares = CASES[name]
+    model.set_params(alpha=0.1)
+    for weight in (WEIGHT, 5 * WEIGHT, None):
+        model.fit(X, Y, sample_weight=weight)
+        omega = np.full(6, 1 / 6) if weight is None else weight / weight.sum()
+        spread = np.sqrt(omega**2 @ squares / 2)
+        for confidence in (0.5, 0.95):
+            radius = spread * (1 + np.sqrt(np.log(1 / (1 - confidence))))
+            assert model.moment_radius(confidence) == pytest.approx(radius, rel=1e-12)
+
+
+def test_a_radius_by_hand():
+    """Two rows at 0 with the intercept alone: D² = 2, s² = 2 (1/4) 2 / 2 = 1/2, log(1 / (1 - c)) = 4 at c = 1 - e⁻⁴."""
+    model = NashClassifier(alpha=0.1).fit([[0.0], [0.0]], [0, 1])
+    assert model.moment_radius(1 - np.exp(-4.0)) == pytest.approx(3 / np.sqrt(2))
