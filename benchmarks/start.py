@@ -1,4 +1,4 @@
-"""Start-up: the first fit ever on a machine, and that of each later process."""
+"""Start-up: the first fit ever on a machine, for each kind of loss, and that of each later process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["run"]
 
 # What any user of scikit-learn and Numba pays anyhow comes first and is timed apart.
 SCRIPT = """
-import json, time
+import json, sys, time
 begin = time.perf_counter()
 import numba, sklearn.linear_model
 from sklearn.datasets import load_iris
@@ -24,29 +24,41 @@ X, y = load_iris(return_X_y=True)
 loaded = time.perf_counter()
 from nashlearn import NashClassifier
 imported = time.perf_counter()
-NashClassifier("zero_one").fit(X, y)
+NashClassifier(json.loads(sys.argv[1])).fit(X, y)
 print(json.dumps([loaded - begin, imported - loaded, time.perf_counter() - imported]))
 """
+LOSSES: dict[str, Any] = {
+    "zero-one": "zero_one",
+    "absolute": "absolute",
+    "cost matrix": [[0, 1, 5], [1, 0, 1], [2, 1, 0]],
+}
 
 
-def _process(cache: str) -> dict[str, float]:
+def _process(cache: str, loss: Any) -> dict[str, float]:
     """One fresh interpreter; wall-clock seconds of its three steps."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
-    command = [sys.executable, "-c", SCRIPT]
+    command = [sys.executable, "-c", SCRIPT, json.dumps(loss)]
     printed = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
     return dict(zip(("libraries", "import", "fit"), json.loads(printed), strict=True))
 
 
-def run(repeats: int = 5) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Tables and records of one cold process and the median of ``repeats`` later ones."""
+def _start(loss: Any, repeats: int) -> dict[str, dict[str, float]]:
+    """One process without compiled code, and the median of ``repeats`` later ones."""
     with tempfile.TemporaryDirectory() as cache:
-        cold = _process(cache)
-        later = [_process(cache) for _ in range(repeats)]
-    warm = {step: statistics.median(one[step] for one in later) for step in cold}
+        cold = _process(cache, loss)
+        later = [_process(cache, loss) for _ in range(repeats)]
+    return {"cold": cold, "warm": {step: statistics.median(one[step] for one in later) for step in cold}}
+
+
+def run(repeats: int = 5) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Tables and records of each loss, which has a cache of compiled code for itself."""
+    records = {name: _start(loss, repeats) for name, loss in LOSSES.items()}
     rows = []
-    for name, times in (("first ever, nothing compiled", cold), ("later, compiled code on disk", warm)):
-        ours = times["import"] + times["fit"]
-        rows.append([name, *(report.seconds(times[step]) for step in times), report.seconds(ours)])
+    for name, record in records.items():
+        for process, when in (("first ever, nothing compiled", "cold"), ("later, compiled code on disk", "warm")):
+            times = record[when]
+            ours = times["import"] + times["fit"]
+            rows.append([name, process, *(report.seconds(times[step]) for step in times), report.seconds(ours)])
     note = "Wall clock of a first fit on iris in a fresh interpreter; ours is import and fit together."
-    columns = ("process", "scikit-learn and Numba", "import nashlearn", "fit", "ours")
-    return [report.table("Start-up", note, columns, rows)], {"cold": cold, "warm": warm}
+    columns = ("loss", "process", "scikit-learn and Numba", "import nashlearn", "fit", "ours")
+    return [report.table("Start-up", note, columns, rows)], records
