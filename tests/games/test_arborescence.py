@@ -153,6 +153,37 @@ def test_fisher_consistency(case, seed):
 
 
 @few
+@given(sentences(), st.integers(0, 10**6), st.sampled_from([0.0, 0.3]))
+def test_offsets_that_all_trees_share_cost_no_digits(case, seed, mu):
+    """Scores and offsets are multiples of 2^-20, so sums are exact: all that may differ is the value's rounding."""
+    game, scores, _ = case
+    n, rng = len(scores), np.random.default_rng(seed)
+    scores = np.round(scores * 2**20) / 2**20
+    offset = rng.integers(-(2**22), 2**22, size=n).astype(float)
+    moved, total = scores + offset.reshape(-1, *(1,) * (scores.ndim - 1)), offset.sum()
+    if game.labels.single_root:
+        moved[:, 0] += 2.0**21
+        total += 2.0**21
+    near, far = game.solve(scores[None], smoothing=mu), game.solve(moved[None], smoothing=mu)
+    assert abs(far.value[0] - total - near.value[0]) <= near.gap[0] + far.gap[0] + n * 2e-9
+    assert 0 <= far.gap[0] <= 1e-8
+    y = game.argmax(scores[None])
+    assert game.loss_value(moved[None], y)[0] == pytest.approx(game.loss_value(scores[None], y)[0], abs=1e-7)
+
+
+@few
+@given(sentences())
+def test_the_double_oracle_keeps_the_predictor_from_forbidden_arcs(case):
+    """It takes over where the interior point method has no interior to follow."""
+    game, scores, V = case
+    theta = scores.reshape(1, *scores.shape[:2], -1)
+    value, gap, q, p = np.full(1, -1e9), np.full(1, 1e9), np.empty(theta.shape), np.empty(theta.shape)
+    game._replay(np.array([0]), game.labels.checked(scores[None]).reshape(theta.shape), value, q, p, gap)
+    assert value[0] == pytest.approx(linear_programme(game, scores, V), abs=1e-7)
+    assert not p[0].reshape(scores.shape)[np.isneginf(scores)].any() and gap[0] <= 1e-7
+
+
+@few
 @given(sentences(), st.sampled_from([0.01, 0.3, 2.0]))
 def test_smoothing(case, mu):
     """The smoothed value lies within ``mu n / 2`` below the exact one, is certified, and q is its gradient."""

@@ -21,6 +21,7 @@ from nashlearn.estimators._matching_input import (
 )
 from nashlearn.estimators._structured import StructuredNash, example_weights
 from nashlearn.training.matching import Example, MatchingDesign, MatchingProblem
+from nashlearn.training.played import SETTLED
 
 __all__ = ["NashMatcher"]
 
@@ -101,6 +102,8 @@ class NashMatcher(StructuredNash):
     >>> matcher.predict([np.eye(3)[:, :, None] * [1.0, 0.0]])
     [array([0, 1, 2])]
     """
+
+    _accuracy = SETTLED
 
     def __init__(
         self,
@@ -214,16 +217,31 @@ class NashMatcher(StructuredNash):
         return design.best(design.scores(self._weights))
 
     @lazily
+    def strategy(self, X: Any) -> list[np.ndarray]:
+        """The predictor's equilibrium strategy ``p`` of each example, whose loss :meth:`worst_case_risk` bounds.
+
+        A matrix as :meth:`decision_function` returns it: ``p[i, j]`` is the probability of pairing ``i`` with ``j``.
+        Where elements may stay alone, the last column holds the probabilities of leaving and the last row those of
+        entering. A left element with partner ``j`` is expected to lose ``1 - p[i, j]``, and one without
+        ``1 - p[i, -1]``. Forbidden pairs have 0.
+
+        Warns
+        -----
+        ConvergenceWarning
+            Where a game is not settled to 1e-8 of the loss of an element.
+        """
+        design = MatchingDesign(self._for_prediction(X))
+        jobs = joblib.effective_n_jobs(self.n_jobs)
+        return design.strategies(design.scores(self._weights), float(self.smoothing), jobs)
+
+    @lazily
     def predict_proba(self, X: Any) -> list[np.ndarray]:
-        """The predictor's equilibrium strategy ``p`` (n1, n2) of each example: how probable each pair is.
+        """How probable each pair is in the strategy ``p``, (n1, n2) for each example; see :meth:`strategy`.
 
         Rows and columns sum to 1, or to at most 1 in partial matchings; the rest is the probability of no partner.
         Sparse, and not calibrated.
         """
-        design = MatchingDesign(self._for_prediction(X))
-        scores, jobs = design.scores(self._weights), joblib.effective_n_jobs(self.n_jobs)
-        strategies = design.matrices(design.solve(scores, float(self.smoothing), jobs).p)
-        return [p[:-1, :-1] if self.partial_ else p for p in strategies]
+        return [p[:-1, :-1] if self.partial_ else p for p in self.strategy(X)]
 
     def _mistakes(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         predicted = self.predict(X)

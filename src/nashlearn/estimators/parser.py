@@ -20,12 +20,13 @@ from nashlearn.training.arcs import (
     TokenVectors,
     TreeProblem,
     best_heads,
-    equilibria,
     full_matrix,
     split,
+    strategies,
     token_basis,
 )
 from nashlearn.training.missing_heads import completed, known_share, known_weights
+from nashlearn.training.played import SETTLED
 from nashlearn.training.tree_blocks import train_blocks
 
 __all__ = ["NashParser"]
@@ -159,6 +160,7 @@ class NashParser(StructuredNash):
     (1.0, True)
     """
 
+    _accuracy = SETTLED
     _basis: np.ndarray | None
     _kind: tuple[int, int, bool]
     _known: float  # share of heads that are known in all partitions
@@ -337,19 +339,30 @@ class NashParser(StructuredNash):
         return best_heads(scores, bool(self.single_root))
 
     @lazily
-    def predict_proba(self, X: Any) -> list[np.ndarray]:
-        """The predictor's equilibrium strategy ``p`` (n, n + 1) of each sentence: how probable each head is.
+    def strategy(self, X: Any) -> list[np.ndarray]:
+        """The predictor's equilibrium strategy ``p`` of each sentence, whose loss :meth:`worst_case_risk` bounds.
 
-        Rows sum to 1. Sparse, and not calibrated.
+        ``p[d, h]`` (n, n + 1) is the probability that token ``d`` gets head ``h``: a token with head ``h`` is expected
+        to lose ``1 - p[d, h]``. Rows sum to 1.
+
+        Warns
+        -----
+        ConvergenceWarning
+            Where a game is not settled to 1e-8 of the loss of a token.
         """
         return self._strategies(self.decision_function(X))
 
+    @lazily
+    def predict_proba(self, X: Any) -> list[np.ndarray]:
+        """How probable each head is in the strategy ``p``, (n, n + 1) for each sentence; see :meth:`strategy`.
+
+        Rows sum to 1. Sparse, and not calibrated.
+        """
+        return self.strategy(X)
+
     def _strategies(self, scores: list[np.ndarray]) -> list[np.ndarray]:
-        sizes = np.array([len(theta) for theta in scores], dtype=np.int64)
-        flat = np.concatenate([theta.ravel() for theta in scores])
         jobs = joblib.effective_n_jobs(self.n_jobs)
-        p = equilibria(flat, sizes, float(self.smoothing), bool(self.single_root), jobs)[1]
-        return split(p, sizes)
+        return strategies(scores, float(self.smoothing), bool(self.single_root), jobs)
 
     def _mistakes(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         predicted = self.predict(X)

@@ -144,7 +144,8 @@ def cost(L: Sequence[Sequence[float]] | np.ndarray) -> SimplexGame:
 def matching(n: int, weights: Sequence[float] | np.ndarray | None = None) -> MatchingGame:
     """The Hamming loss between complete matchings of ``n`` with ``n`` elements: how many partners are wrong. O(n³).
 
-    Scores have the shape (b, n, n), labels (b, n).
+    Scores have the shape (b, n, n), labels (b, n). A score of ``-inf`` forbids its pair to both players: the predictor
+    never plays it either, unlike in games of single labels, where ``-inf`` rules out a label but no option.
 
     Parameters
     ----------
@@ -163,7 +164,8 @@ def partial_matching(n1: int, n2: int, weights: Sequence[float] | np.ndarray | N
     Scores have the shape (b, n1 + 1, n2 + 1): the last column holds the scores of left elements that get no partner
     (leave), the last row those of right elements that get none (enter), their corner is ignored. Labels are the left
     elements' partners (b, n1), -1 for none. The loss counts left elements whose partner, or lack of one, is wrong; a
-    right element can only be wrong together with a left one, so that entering costs nothing of its own.
+    right element can only be wrong together with a left one, so that entering costs nothing of its own. A score of
+    ``-inf`` forbids its pair, or staying alone, to both players.
 
     Parameters
     ----------
@@ -187,7 +189,9 @@ def arborescence(
     """The Hamming loss between trees of ``n`` tokens under a root: how many heads are wrong. About 1 ms at n = 20.
 
     Scores have the shape (b, n, n + 1): ``scores[:, d, h]`` is for token ``d`` (0..n-1) with head ``h``, 0 for the root
-    and ``h`` for token ``h - 1``; ``scores[:, d, d + 1]`` is ignored, ``-inf`` forbids an arc. Labels are heads (b, n).
+    and ``h`` for token ``h - 1``; ``scores[:, d, d + 1]`` is ignored. Labels are heads (b, n). A score of ``-inf``
+    forbids its arc to both players: the predictor never plays it either, unlike in games of single labels, where
+    ``-inf`` rules out a label but no option.
 
     Parameters
     ----------
@@ -211,8 +215,9 @@ def arborescence(
 def spanning_tree(edges: Sequence[Sequence[int]] | np.ndarray) -> Game:
     """Undirected spanning trees of a connected graph: how many edges of the true tree the predicted one lacks.
 
-    Scores have the shape (b, m), one for each edge; ``-inf`` forbids it. Labels are boolean (b, m). Solved by the
-    double oracle, for graphs of some tens of edges.
+    Scores have the shape (b, m), one for each edge. Labels are boolean (b, m). A score of ``-inf`` forbids its edge to
+    the true tree; the predicted one may be any tree of the graph. Solved by the double oracle, for graphs of some tens
+    of edges.
 
     Parameters
     ----------
@@ -226,7 +231,7 @@ def tree_parts(n: int, parts: Sequence[Sequence[Sequence[int]]], single_root: bo
     """Trees that are scored by arcs and by parts, say siblings and grandparents; a bound through the local polytope.
 
     ``solve(scores (b, n, n + 1), part_scores (b, k))``. The value is an upper bound of that over trees, equal without
-    parts (``is_exact``). For sentences of up to some twenty tokens.
+    parts (``is_exact``). A score of ``-inf`` forbids its arc to both players. For sentences of about twenty tokens.
 
     Parameters
     ----------

@@ -198,12 +198,14 @@ def _warn(missed: np.ndarray, gap: np.ndarray, what: str, tol: float) -> None:
 
 
 class _Flat:
-    """A polytope of arrays seen as one of vectors, as the double oracle wants it."""
+    """A polytope of arrays, less the arcs that are ``forbidden``, seen as one of vectors for the double oracle."""
 
-    def __init__(self, polytope: Arborescences):
-        self.polytope = polytope
+    def __init__(self, polytope: Arborescences, forbidden: np.ndarray | None = None):
+        self.polytope, self.forbidden = polytope, forbidden
 
     def argmax(self, scores: np.ndarray) -> np.ndarray:
+        if self.forbidden is not None:
+            scores = np.where(self.forbidden, -np.inf, scores)
         return self.polytope.argmax(scores.reshape(len(scores), *self.polytope.shape))
 
     def vertex(self, labels: np.ndarray) -> np.ndarray:
@@ -295,11 +297,14 @@ class ArborescenceGame(Game):
             value.astype(dtype), q.reshape(shape).astype(dtype), p.reshape(shape).astype(dtype), gap.astype(dtype)
         )
 
-    def flat(self) -> Game:
-        """The same game on vectors, for the generic double oracle: scores (b, n (n + 1) labels)."""
+    def flat(self, forbidden: np.ndarray | None = None) -> Game:
+        """The same game on vectors, for the generic double oracle: scores (b, n (n + 1) labels).
+
+        A score of ``-inf`` binds the adversary; ``forbidden``, a mask of that length, binds the predictor.
+        """
         width = int(np.prod(self.labels.shape[1:]))
         loss = sparse.kron(sparse.diags_array(self.weights), np.ones((width, width)) - np.eye(width), format="csr")
-        return Game(_Flat(self.labels), _Flat(self.labels), loss)
+        return Game(_Flat(self.labels), _Flat(self.labels, forbidden), loss)
 
     def _replay(self, rows: np.ndarray, theta: np.ndarray, *found: np.ndarray) -> None:
         """By the double oracle, games whose polytope has no interior because of the arcs that are forbidden."""
@@ -307,7 +312,7 @@ class ArborescenceGame(Game):
 
         value, q, p, gap = found
         for row in rows:
-            again = solve(self.flat(), theta[row].reshape(1, -1))
+            again = solve(self.flat(np.isneginf(theta[row]).ravel()), theta[row].reshape(1, -1))
             if again.gap[0] < gap[row]:
                 value[row], gap[row] = again.value[0], again.gap[0]
                 q[row], p[row] = again.q.reshape(q[row].shape), again.p.reshape(p[row].shape)

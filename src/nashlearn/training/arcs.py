@@ -21,6 +21,7 @@ from nashlearn.games.threads import in_threads
 from nashlearn.games.tree_entries import tree_scratch
 from nashlearn.games.tree_game import solve_each
 from nashlearn.games.tree_map import best_trees, workspace
+from nashlearn.training.played import warn_unsettled
 from nashlearn.training.smooth import Evaluation
 
 __all__ = [
@@ -32,10 +33,11 @@ __all__ = [
     "equilibria",
     "full_matrix",
     "split",
+    "strategies",
     "token_basis",
 ]
 
-_ACCURACY = 1e-8
+_ACCURACY = 1e-10  # of the games; gaps end within some ten times of it for each token
 
 
 class ArcDesign(Protocol):
@@ -155,6 +157,15 @@ def equilibria(
     return value, p, q, gap, entropy
 
 
+def strategies(scores: Sequence[np.ndarray], smoothing: float, single_root: bool, n_jobs: int = 1) -> list[np.ndarray]:
+    """The predictor's strategy for the arc scores (n, n + 1) of each sentence, or a warning."""
+    sizes = np.array([len(theta) for theta in scores], dtype=np.int64)
+    flat = np.concatenate([theta.ravel() for theta in scores])
+    _, p, _, gap, _ = equilibria(flat, sizes, smoothing, single_root, n_jobs)
+    warn_unsettled(gap, sizes)
+    return split(p, sizes)
+
+
 class TreeProblem:
     """Sentences with their true heads, each weighted by its share of the mean.
 
@@ -183,6 +194,7 @@ class TreeProblem:
     ):
         self.design, self.n_weights = design, design.n_weights
         self._omega, self._single_root, self._n_jobs = omega, single_root, n_jobs
+        self.complete = all((y >= 0).all() for y in heads)
         self._share = np.repeat(omega, design.sizes * (design.sizes + 1))
         arcs = [np.vstack([np.eye(len(y) + 1), np.zeros(len(y) + 1)])[y].ravel() for y in heads]  # row -1 is none
         self._truth = self._share * np.concatenate(arcs) / known

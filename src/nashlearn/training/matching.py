@@ -18,6 +18,7 @@ from nashlearn.games import matching, partial_matching
 from nashlearn.games.matching import MatchingGame
 from nashlearn.games.matching_kernels import solve_each
 from nashlearn.games.threads import in_threads
+from nashlearn.training.played import warn_unsettled
 from nashlearn.training.smooth import Evaluation
 
 __all__ = ["Example", "MatchingDesign", "MatchingProblem"]
@@ -148,6 +149,12 @@ class MatchingDesign:
         in_threads(lambda start, stop: solve_each(*arguments, start, stop, *found), b, n_jobs)
         return found
 
+    def strategies(self, theta: np.ndarray, smoothing: float, n_jobs: int = 1) -> list[np.ndarray]:
+        """The predictor's strategy of each example, a matrix as its scores are, or a warning."""
+        found = self.solve(theta, smoothing, n_jobs)
+        warn_unsettled(found.gap, self.sizes[:, 0] - self.partial)
+        return self.matrices(found.p)
+
 
 class MatchingProblem:
     """Examples with their true matchings, each weighted by its share of the mean.
@@ -164,7 +171,7 @@ class MatchingProblem:
     """
 
     def __init__(self, design: MatchingDesign, y: Sequence[np.ndarray], omega: np.ndarray, n_jobs: int = 1):
-        self.design, self.n_weights = design, design.n_weights
+        self.design, self.n_weights, self.complete = design, design.n_weights, True
         self._omega, self._n_jobs = omega, n_jobs
         self._share = np.repeat(omega, np.diff(design.offset))
         self._truth = self._share * design.vertices(y)

@@ -35,7 +35,7 @@ __all__ = ["BlockResult", "play_games", "train_blocks"]
 
 _BATCH = 64
 _INNER = 1e-6  # accuracy of the games: steps need no better reply at first,
-_FINAL = 1e-8  # certificates do
+_FINAL = 1e-10  # certificates do
 _SHARPER = 1e-3  # than the objective times ``tol`` by this factor, on the way
 _FAINT = 1e-9  # entries of replies that are left out
 

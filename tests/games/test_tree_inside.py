@@ -1,0 +1,112 @@
+"""Points near the tree polytope moved into it: every cut holds, little is replaced, and planes of training hold."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from nashlearn.games import arborescence
+from nashlearn.games.tree_cuts import flow_scratch
+from nashlearn.games.tree_inside import into_polytope
+from nashlearn.training import arcs
+from nashlearn.training.arcs import ArcFeatures, TreeProblem
+
+ROUNDING = 2e-13
+
+
+def trees(n: int, single_root: bool) -> np.ndarray:
+    """Vertices of all trees, by trying all heads."""
+    found = []
+    for heads in product(range(n + 1), repeat=n):
+        reached = {0}
+        for _ in range(n):
+            reached |= {d + 1 for d in range(n) if heads[d] in reached}
+        if len(reached) == n + 1 and (not single_root or heads.count(0) == 1):
+            found.append(np.eye(n + 1)[list(heads)])
+    return np.array(found)
+
+
+def lacking(x: np.ndarray, single_root: bool) -> float:
+    """By how much ``x`` misses the polytope's constraints, all of them listed."""
+    n = len(x)
+    missed = [-x.min(), np.abs(x.sum(axis=1) - 1.0).max(), np.abs(np.diagonal(x, 1)).max()]
+    if single_root:
+        missed.append(abs(x[:, 0].sum() - 1.0))
+    for inside in product([False, True], repeat=n):
+        S = np.array(inside)
+        if S.any():
+            missed.append(1.0 - x[S][:, np.r_[True, ~S]].sum())
+    return max(missed)
+
+
+@given(
+    n=st.integers(1, 5),
+    single_root=st.booleans(),
+    size=st.sampled_from([0.0, 1e-12, 1e-9, 1e-6, 1e-3, 0.3, 10.0]),
+    seed=st.integers(0, 10**6),
+)
+def test_any_point_is_moved_inside_and_near_ones_little(n, single_root, size, seed):
+    rng = np.random.default_rng(seed)
+    V = trees(n, single_root)
+    x = np.tensordot(rng.dirichlet(np.full(len(V), rng.choice([0.01, 0.1, 1.0]))), V, 1)
+    moved = x + size * rng.normal(size=x.shape) * (rng.random(x.shape) < 0.5)
+    before = moved.copy()
+    share = into_polytope(moved, n, single_root, np.empty((3 * n + 8, n), np.bool_), flow_scratch(n))
+    assert 0 <= share <= 1
+    assert lacking(moved, single_root) <= ROUNDING
+    if size <= 1e-3:
+        assert np.abs(moved - before).max() <= 40 * n * size + ROUNDING
+
+
+def test_a_point_without_arcs_from_the_root_or_without_arcs_at_all():
+    cycle = np.array([[0.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
+    for x, single_root in product((cycle, np.zeros((3, 4)), -cycle), (True, False)):
+        moved = x.copy()
+        into_polytope(moved, 3, single_root, np.empty((17, 3), np.bool_), flow_scratch(3))
+        assert lacking(moved, single_root) <= ROUNDING
+
+
+def loss_at(V: np.ndarray, theta: np.ndarray) -> float:
+    """``max <theta, q> + n - max_y <q, y>`` over mixtures of the trees ``V``, by linear programming."""
+    m, n = len(V), V.shape[1]
+    A = n - V.reshape(m, -1) @ V.reshape(m, -1).T
+    found = linprog(
+        -np.r_[V.reshape(m, -1) @ theta, 1.0],
+        np.hstack([-A, np.ones((m, 1))]),
+        np.zeros(m),
+        np.r_[np.ones(m), 0.0][None],
+        [1.0],
+        bounds=[(0, None)] * m + [(None, None)],
+        method="highs",
+    )
+    return -found.fun
+
+
+@pytest.mark.parametrize("accuracy", [1e-10, 1e-5, 1e-3])
+@settings(max_examples=12)
+@given(single_root=st.booleans(), hidden=st.booleans(), seed=st.integers(0, 10**6))
+def test_planes_of_loosely_solved_games_bound_the_loss_everywhere(accuracy, single_root, hidden, seed):
+    """Also far out along every cut: what strategies miss of the polytope would show there."""
+    rng, n = np.random.default_rng(seed), 4
+    X, V = np.eye(n * (n + 1)).reshape(n, n + 1, -1), trees(n, single_root)
+    y = arborescence(n, single_root).argmax(rng.normal(size=(1, n, n + 1)))[0]
+    y[0] = -1 if hidden else y[0]
+    known = np.count_nonzero(y >= 0) / n
+    problem = TreeProblem(ArcFeatures([X], np.array([n])), [y], np.full(1, 1 / n), single_root, known=known)
+    truth = sum(X[d, h] for d, h in enumerate(y) if h >= 0) / n / known
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arcs, "_ACCURACY", accuracy)
+        here = rng.normal(size=n * (n + 1)) * rng.choice([0.3, 1.0, 3.0])
+        seen = problem.evaluate(here, 0.0)
+    assert seen.loss >= loss_at(V, here) / n - truth @ here - 1e-9
+    for inside in product([False, True], repeat=n):
+        S = np.array(inside)
+        cut = (S[:, None] & np.r_[True, ~S]).ravel()
+        for there in (-1e4 * cut, here - 1e4 * cut, *([1e4 * cut] if single_root and S.all() else [])):
+            plane = seen.gradient @ there + seen.entropy
+            assert plane <= loss_at(V, there) / n - truth @ there + 1e-8
