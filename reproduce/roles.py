@@ -213,7 +213,8 @@ def _model(order: int | None, method: str, size: int, alpha: float, smoothing: f
     X, y = _part("train", size)
     known = np.searchsorted(CLASSES, np.unique(flat(y)))
     costs = _costs(order or 0)[np.ix_(known, known)]
-    model = NashMarkovNetwork(costs, alpha=alpha, smoothing=smoothing, max_iter=MAX_ITER)
+    # All methods of the table decode by scores.
+    model = NashMarkovNetwork(costs, alpha=alpha, smoothing=smoothing, decision="scores", max_iter=MAX_ITER)
     return trained(method, model, X, y)
 
 

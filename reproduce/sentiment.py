@@ -90,7 +90,8 @@ def _evaluate(method: str, loss: str, settings: dict[str, Any], train: np.ndarra
     y, t = [labels[i] for i in train], [labels[i] for i in test]
     name = loss.split(",")[0]
     own = {name: value for name, value in settings.items() if name != "decoding"}
-    model = NashTagger(name, max_iter=MAX_ITER, unseen_pairs=True, **own)
+    # The published comparison decodes by scores.
+    model = NashTagger(name, decision="scores", max_iter=MAX_ITER, unseen_pairs=True, **own)
     given = {} if method == "crf" else {"node_weight": _weights(y, loss)}
     model, seconds = trained(method, model, X, y, **given)
     by_marginals = method == "crf" or settings.get("decoding") == "bayes"

@@ -27,6 +27,7 @@ class MarginProblem:
 
     def __init__(self, problem: NetworkProblem, lift: np.ndarray):
         self.problem, self.lift, self.n_weights = problem, lift, problem.n_weights
+        self.complete = problem.complete
         self._scores = np.empty_like(lift)
 
     def evaluate(self, w: np.ndarray, smoothing: float) -> Evaluation:

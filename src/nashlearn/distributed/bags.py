@@ -105,20 +105,22 @@ def _build(X: Any, y: Any, weight: Any, estimator: Any, total: float) -> _Part:
 
 
 class _Kind(NamedTuple):
-    """Number of weights, -1 where there is no example, whether all games are exact, and the share of a curvature."""
+    """Number of weights, -1 where there is no example, what holds of all games, and the share of a curvature."""
 
     n_weights: int
     exact: bool
+    complete: bool
     curvature: np.ndarray | None
 
 
 def _kind(part: _Part) -> _Kind:
     if part.problem is None:
-        return _Kind(-1, True, None)
+        return _Kind(-1, True, True, None)
     networks = getattr(part.problem, "networks", None)  # the only games that may be relaxed
     guess = part.problem.curvature()
     guess = None if guess is None else part.share * guess
-    return _Kind(part.problem.n_weights, networks is None or networks.is_exact, guess)
+    exact, complete = networks is None or networks.is_exact, part.problem.complete
+    return _Kind(part.problem.n_weights, exact, complete, guess)
 
 
 def _plus(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:
@@ -132,7 +134,12 @@ def _same_kind(one: _Kind, other: _Kind) -> _Kind:
         raise ValueError(
             f"Partitions of X differ in their features: {one.n_weights} weights for one, {other.n_weights} for another."
         )
-    return _Kind(max(one.n_weights, other.n_weights), one.exact and other.exact, _plus(one.curvature, other.curvature))
+    return _Kind(
+        max(one.n_weights, other.n_weights),
+        one.exact and other.exact,
+        one.complete and other.complete,
+        _plus(one.curvature, other.curvature),
+    )
 
 
 def _evaluate(part: _Part, _: Any, w: np.ndarray, smoothing: float) -> Evaluation:
@@ -157,4 +164,4 @@ def bag_problem(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Partition
     kind = kept.reduce(_kind, _same_kind)
     if hasattr(estimator, "is_exact_"):
         estimator.is_exact_ = kind.exact
-    return PartitionedProblem(kept, _evaluate, None, kind.n_weights, kind.curvature)
+    return PartitionedProblem(kept, _evaluate, None, kind.n_weights, kind.curvature, kind.complete)

@@ -116,6 +116,8 @@ class PartitionedProblem:
         Whatever that needs besides.
     n_weights : int
     curvature : ndarray (n_weights,), optional
+    complete : bool
+        Whether no label is missing in any partition.
     """
 
     def __init__(
@@ -125,10 +127,12 @@ class PartitionedProblem:
         task: Any,
         n_weights: int,
         curvature: np.ndarray | None = None,
+        complete: bool = True,
     ):
         import dask
 
         self._parts, self._evaluate, self.n_weights, self._curvature = parts, evaluate, n_weights, curvature
+        self.complete = complete
         (self._task,) = dask.persist(shared(task))
 
     def evaluate(self, w: np.ndarray, smoothing: float) -> Evaluation:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nashlearn.distributed.answers import lazily
 from nashlearn.estimators._base import number
+from nashlearn.estimators._deciding import DECISIONS
 from nashlearn.estimators._missing import (
     LabelRate,
     LabelSums,
@@ -27,17 +28,20 @@ from nashlearn.estimators._missing import (
     propensities,
 )
 from nashlearn.estimators._network_input import Graphs, NamedFeatures, labels_of, node_counts
+from nashlearn.estimators._parameters import check_parameters
 from nashlearn.estimators._structured import StructuredNash, example_weights
 from nashlearn.estimators._vocabulary import united, vocabulary
 from nashlearn.games.markov.batch import Networks
+from nashlearn.games.markov.settled import Settled, settle
 from nashlearn.games.threads import threads
 from nashlearn.training.network import NetworkProblem, edge_scores
+from nashlearn.training.network_programme import NetworkProgramme, is_small
 from nashlearn.training.node_features import DenseFeatures, SparseFeatures
 
 __all__ = ["NetworkNash"]
 
 _SCHEDULE = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
-_ROUNDS = 300
+_SETTLED = 1e-2  # accuracy of strategies, relative to tol and the largest loss
 
 
 class NetworkNash(StructuredNash):
@@ -45,6 +49,8 @@ class NetworkNash(StructuredNash):
 
     loss: Any
     smoothing: float
+    decision: str = "auto"  # also of models that were saved before there was a choice,
+    decision_: str  # which have no such attribute and decide by scores
     fit_intercept: bool
     unseen_pairs: bool
     propensity: str
@@ -106,7 +112,7 @@ class NetworkNash(StructuredNash):
         return list(self._named.columns)  # type: ignore[union-attr]
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
+        check_parameters(self, decision=DECISIONS)
         if not 0 <= number(self.smoothing, "smoothing") < np.inf:
             raise ValueError(f"smoothing must be finite and not negative; got {self.smoothing!r}.")
 
@@ -117,6 +123,11 @@ class NetworkNash(StructuredNash):
         if self.smoothing > 0:
             return float(self.smoothing), (float(self.smoothing),)
         return 0.0, tuple(self._networks.scale * s for s in _SCHEDULE)
+
+    def _programme(self, problem: Any) -> NetworkProgramme | None:
+        if self.smoothing > 0 or not hasattr(problem, "networks") or not is_small(problem):
+            return None
+        return NetworkProgramme(problem, float(self.alpha))
 
     def _read(self, X: Any, grow: bool) -> Graphs:
         """``X`` as graphs; ``grow`` in training, where features get their columns."""
@@ -152,7 +163,7 @@ class NetworkNash(StructuredNash):
         self._check_loss(k)
         networks = self._make_networks(graphs, k, node_counts(self._counts, graphs.sizes))
         self.is_exact_ = networks.is_exact
-        self._networks = networks
+        self._play_on(networks)
         total = float(weight @ graphs.sizes)
         per_node = np.repeat(weight / total, graphs.sizes)
         per_edge = np.repeat(weight / total, graphs.edge_counts)
@@ -172,7 +183,9 @@ class NetworkNash(StructuredNash):
         self._edge_width = None if graphs.edge_features is None else graphs.edge_features.shape[1]
         self._node_weights = nodes.n_weights
         run = threads(joblib.effective_n_jobs(self.n_jobs))
-        return NetworkProblem(networks, nodes, graphs.edge_features, moments, per_node[networks.order], run)
+        return NetworkProblem(
+            networks, nodes, graphs.edge_features, moments, per_node[networks.order], run, not missing.any()
+        )
 
     def _survey(self, X: Any, y: Any, sample_weight: np.ndarray) -> tuple[np.ndarray, Any]:
         if any(given is not None for given in self._also()):
@@ -205,8 +218,17 @@ class NetworkNash(StructuredNash):
         self._pattern = words.pattern(self._n_extra, bool(self.unseen_pairs))
         whole = (words.width + self._n_extra) * k
         self._node_weights = whole if self._pattern is None else self._pattern[1].size
-        self._networks = self._make_networks(single, k)
+        self._play_on(self._make_networks(single, k))
         self.is_exact_ = self._networks.is_exact  # so far
+
+    def _play_on(self, networks: Networks) -> None:
+        """Keep what follows from the loss: the networks' scale, the accuracy of strategies, the rule of decisions."""
+        self._networks = networks
+        self._accuracy = _SETTLED * float(self.tol) * networks.scale
+        if self.decision == "auto":
+            self.decision_ = "scores" if networks.answers_by_scores else "equilibrium"
+        else:
+            self.decision_ = self.decision
 
     @property
     def _incomplete(self) -> bool:
@@ -234,7 +256,8 @@ class NetworkNash(StructuredNash):
         if moments is None:
             moments = labelled_moments(nodes, networks, graphs, codes, per_node, per_edge)
         run = threads(joblib.effective_n_jobs(self.n_jobs))
-        return NetworkProblem(networks, nodes, graphs.edge_features, moments, per_node[networks.order], run)
+        complete = bool((codes >= 0).all())
+        return NetworkProblem(networks, nodes, graphs.edge_features, moments, per_node[networks.order], run, complete)
 
     def _read_part(self, X: Any, y: Any) -> tuple[Graphs, Networks, Any, np.ndarray]:
         """Graphs of a partition, their networks, features and labels as numbers of classes, -1 where missing."""
@@ -297,7 +320,7 @@ class NetworkNash(StructuredNash):
         """Keep the weights of the other columns and of edges."""
         raise NotImplementedError
 
-    def _scored(self, X: Any) -> tuple[Graphs, Networks, np.ndarray, np.ndarray, Any]:
+    def _scored(self, X: Any, node_weight: Any = None) -> tuple[Graphs, Networks, np.ndarray, np.ndarray, Any]:
         """Graphs, networks, scores of their rows and edges, and how to call in threads."""
         check_is_fitted(self)
         graphs = self._read(X, grow=False)
@@ -306,7 +329,7 @@ class NetworkNash(StructuredNash):
                 f"X must come {'with' if self._edge_width is not None else 'without'} edge features, as in fit."
             )
         k = self.classes_.size
-        networks = self._make_networks(graphs, k)
+        networks = self._make_networks(graphs, k, node_counts(node_weight, graphs.sizes))
         given = graphs.nodes
         if sparse.issparse(given) != (self._pattern is not None):  # the weights are laid out as features were in fit
             given = given.toarray() if sparse.issparse(given) else sparse.csr_matrix(given)
@@ -333,45 +356,59 @@ class NetworkNash(StructuredNash):
 
     @lazily
     def predict(self, X: Any, **options: Any) -> list[np.ndarray]:
-        """The labeling with the largest score of each example.
+        """The labels of each example, by the rule that ``decision_`` names.
 
-        ``options`` are for graphs that are not played exactly, those of ``maximise`` of
-        :func:`nashlearn.games.markov`: ``method="ascent"`` for a fast search, ``time_limit`` seconds for each.
-        Warns where the time was up before a labeling was proved best.
+        ``"scores"``: the labeling with the largest score. ``options`` are for graphs that are not played exactly, those
+        of ``maximise`` of :func:`nashlearn.games.markov`: ``method="ascent"`` for a fast search, ``time_limit`` seconds
+        for each. Warns where the time was up before a labeling was proved best.
+        ``"equilibrium"``: at each node the label with the largest entry of :meth:`strategy`; options play no part.
         """
         graphs, networks, S, T, run = self._scored(X)
-        return self._split(self.classes_[networks.argmax(S, T, run, **options)], graphs, networks)
+        return self._split(self.classes_[self._labels(networks, S, T, run, **options)], graphs, networks)
+
+    def _labels(self, networks: Networks, S: np.ndarray, T: np.ndarray, run: Any, **options: Any) -> np.ndarray:
+        """The predicted labels (n,), in the order of rows."""
+        if getattr(self, "decision_", "scores") == "scores":
+            return networks.argmax(S, T, run, **options)
+        return self._settle(networks, S, T, run).p.argmax(axis=1)
+
+    @lazily
+    def strategy(self, X: Any, node_weight: Any = None) -> list[np.ndarray]:
+        """The predictor's strategy ``p`` (n, k) at each node of each example: minimax optimal and sparse.
+
+        Answers drawn from it are what :meth:`worst_case_risk` bounds the loss of. ``node_weight`` is as that of
+        :meth:`fit`: a model that was trained with it plays the same loss only where it is given here too.
+        """
+        graphs, networks, S, T, run = self._scored(X, node_weight)
+        found = self._settle(networks, S, T, run, accurate=True)
+        return self._split(found.p, graphs, networks)
 
     @lazily
     def predict_proba(self, X: Any) -> list[np.ndarray]:
-        """The predictor's strategy (n, k) at each node: minimax optimal and sparse, not calibrated."""
+        """The predictor's strategy (n, k) at each node, as :meth:`strategy` returns it; not calibrated."""
         graphs, networks, S, T, run = self._scored(X)
-        self._settle(networks, S, T, run)
-        return self._split(networks.replies(), graphs, networks)
+        return self._split(self._settle(networks, S, T, run).p, graphs, networks)
 
     @lazily
     def marginals(self, X: Any) -> list[np.ndarray]:
         """The adversary's label distribution (n, k) at each node, softened by ``smoothing``; not calibrated."""
         graphs, networks, S, T, run = self._scored(X)
-        return self._split(self._settle(networks, S, T, run), graphs, networks)
+        return self._split(self._settle(networks, S, T, run).q, graphs, networks)
 
-    def _settle(self, networks: Networks, S: np.ndarray, T: np.ndarray, run: Any) -> np.ndarray:
-        """Sweep until neither player gains more than ``tol / 100`` of the largest loss a node; warn above ``tol``."""
-        scale = networks.scale
-        weight = np.full(networks.n, 1.0 / networks.n)
-        for _ in range(_ROUNDS):
-            played = networks.play(S, T, float(self.smoothing) or 0.01 * scale, weight, run)
-            gap = played.expected - played.entropy + played.slack
-            if gap <= 1e-2 * self.tol * scale:
-                break
-        if gap > self.tol * scale:
+    def _settle(self, networks: Networks, S: np.ndarray, T: np.ndarray, run: Any, *, accurate: bool = False) -> Settled:
+        """Both players' strategies; warn where their gap exceeds ``tol``, or, for guarantees, the accuracy aimed at."""
+        aim = self._accuracy or _SETTLED * self.tol * networks.scale
+        found = settle(networks, S, T, float(self.smoothing), aim, run)
+        limit = aim if accurate else max(aim, self.tol * networks.scale)
+        if found.gap > limit:
             warnings.warn(
-                f"strategies were left at a gap of {gap:.1e} a node, above tol={self.tol:g} of the largest "
-                "loss; a larger smoothing is settled sooner",
+                f"strategies were left at a gap of {found.gap:.1e} a node, above {limit:.1e}; "
+                + ("worst_case_risk allows for no more than that; " if accurate else "")
+                + "a larger smoothing is settled sooner",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        return played.nodes * networks.n
+        return found
 
     def _mistakes(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         graphs, networks, S, T, run = self._scored(X)
@@ -382,7 +419,7 @@ class NetworkNash(StructuredNash):
             raise ValueError(f"y holds the label {unknown[0]!r}, which was not seen in fit; known: {self.classes_}.")
         codes = np.array([position.get(label, 0) for label in labels])
         answers = np.empty(networks.n, dtype=np.int64)
-        answers[networks.order] = networks.argmax(S, T, run)
+        answers[networks.order] = self._labels(networks, S, T, run)
         losses = np.where(missing, 0.0, networks.costs[answers, codes])
         starts = graphs.offsets[:-1]
         return np.add.reduceat(losses, starts), np.add.reduceat((~missing).astype(float), starts)

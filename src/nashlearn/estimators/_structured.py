@@ -15,7 +15,7 @@ from nashlearn.distributed.bags import bag_problem
 from nashlearn.distributed.collections import is_collection
 from nashlearn.estimators._parameters import check_parameters, number, opened_checkpoint
 from nashlearn.training.progress import Round, scaling_advice
-from nashlearn.training.smooth import StructuredProblem, anneal
+from nashlearn.training.smooth import Programme, StructuredProblem, anneal
 
 __all__ = ["StructuredNash", "example_weights"]
 
@@ -62,6 +62,7 @@ class StructuredNash(BaseEstimator):
     checkpoint: Any
     callback: Callable[[Round], object] | None
     _weights: np.ndarray
+    _accuracy: float = 0.0  # in units of the loss per variable, of the strategies that are played
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Train to a relative duality gap of ``tol``.
@@ -113,6 +114,7 @@ class StructuredNash(BaseEstimator):
             max_time=self.max_time,
             callback=self.callback,
             checkpoint=checkpoint,
+            programme=self._programme(problem),
             advice=lambda: scaling_advice(_matrices(features)),
         )
         self._weights = trained.w
@@ -163,12 +165,20 @@ class StructuredNash(BaseEstimator):
         """The smoothing that the certificate is for, and those that lead to it."""
         raise NotImplementedError
 
+    def _programme(self, problem: Any) -> Programme | None:
+        """The training problem as one programme, where it is small enough and there is no smoothing."""
+        return None
+
     def _store(self, w: np.ndarray) -> None:
         """Keep the weights under public names."""
         raise NotImplementedError
 
     def predict(self, X: Any) -> list[np.ndarray]:
         """The most probable output of each example."""
+        raise NotImplementedError
+
+    def strategy(self, X: Any) -> list[np.ndarray]:
+        """The predictor's strategy ``p`` for each example: what :meth:`worst_case_risk` bounds the loss of."""
         raise NotImplementedError
 
     def _mistakes(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -195,10 +205,12 @@ class StructuredNash(BaseEstimator):
         return 1.0 - self.task_loss(X, y, sample_weight)
 
     def worst_case_risk(self, radius: float = 0.0) -> float:
-        """Bound on the expected loss per variable of the randomised prediction ``p`` over a set of distributions.
+        """Bound on the expected loss per variable of answers drawn from :meth:`strategy` over a set of distributions.
 
         For every distribution of outputs, given the training inputs, whose moments lie within ``radius``
-        (Euclidean) of those of the training data, ``E loss(p, y) <= mean surrogate loss + radius |w|``.
+        (Euclidean) of those of the training data, ``E loss(p, y) <= mean surrogate loss + accuracy + radius |w|``,
+        where ``p = strategy(X)`` at the training inputs and ``accuracy`` is what strategies are settled to. Where
+        labels are missing the moments are those that training has estimated.
 
         Parameters
         ----------
@@ -208,4 +220,4 @@ class StructuredNash(BaseEstimator):
         check_is_fitted(self)
         if not 0 <= number(radius, "radius") < np.inf:
             raise ValueError(f"radius must be a finite number, not negative; got {radius!r}.")
-        return self._loss_of_training + float(radius) * float(np.linalg.norm(self._weights))
+        return self._loss_of_training + self._accuracy + float(radius) * float(np.linalg.norm(self._weights))

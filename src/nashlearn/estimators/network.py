@@ -22,9 +22,9 @@ class NashMarkovNetwork(NetworkNash):
 
     Parameters
     ----------
-    loss, alpha, smoothing, fit_intercept, unseen_pairs, propensity, tol, max_iter, warm_start, n_jobs, verbose
+    loss, alpha, smoothing, decision, fit_intercept, unseen_pairs, propensity, tol, max_iter, warm_start, n_jobs
         As those of :class:`NashTagger`.
-    max_time, checkpoint, callback
+    verbose, max_time, checkpoint, callback
         As those of :class:`NashTagger`.
     exact : {"auto", True, False}, default="auto"
         Whether graphs with cycles are played exactly, on a tree of cliques, or over the local polytope: an upper bound
@@ -34,6 +34,8 @@ class NashMarkovNetwork(NetworkNash):
     ----------
     classes_ : ndarray (k,)
         Labels, sorted.
+    decision_ : {"scores", "equilibrium"}
+        The rule that ``predict`` follows.
     coef_, intercept_ : ndarray (k, d), (k,)
         Weights of node features; ``coef_`` is a CSR matrix where they are sparse.
     edge_coef_ : ndarray (e, k, k)
@@ -61,6 +63,7 @@ class NashMarkovNetwork(NetworkNash):
         *,
         alpha: float = 1e-4,
         smoothing: float = 0.5,
+        decision: str = "auto",
         exact: Any = "auto",
         fit_intercept: bool = True,
         unseen_pairs: bool = False,
@@ -77,6 +80,7 @@ class NashMarkovNetwork(NetworkNash):
         self.loss = loss
         self.alpha = alpha
         self.smoothing = smoothing
+        self.decision = decision
         self.exact = exact
         self.fit_intercept = fit_intercept
         self.unseen_pairs = unseen_pairs

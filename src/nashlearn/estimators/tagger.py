@@ -31,6 +31,10 @@ class NashTagger(NetworkNash):
         Weight of the entropy of labelings, in units of the loss: a property of the model, to be chosen by validation.
         0 is the published game, which may ignore transitions where features are few; large values approach a
         conditional random field.
+    decision : {"auto", "scores", "equilibrium"}, default="auto"
+        Predict the labeling of the largest score, or at each node the label with the largest entry of the strategy
+        ``p``. "auto" takes the former where all mistakes cost the same, and else the latter: the labeling of the
+        largest score is not consistent for every cost matrix. ``decision_`` says which rule was taken.
     fit_intercept : bool, default=True
         Whether to add a constant feature.
     unseen_pairs : bool, default=False
@@ -62,6 +66,8 @@ class NashTagger(NetworkNash):
     ----------
     classes_ : ndarray (k,)
         Labels, sorted.
+    decision_ : {"scores", "equilibrium"}
+        The rule that ``predict`` follows.
     coef_ : ndarray or CSR matrix (k, d)
         Weights of features.
     intercept_, start_, end_ : ndarray (k,)
@@ -91,6 +97,7 @@ class NashTagger(NetworkNash):
         *,
         alpha: float = 1e-4,
         smoothing: float = 0.5,
+        decision: str = "auto",
         fit_intercept: bool = True,
         unseen_pairs: bool = False,
         propensity: str = "homogeneous",
@@ -106,6 +113,7 @@ class NashTagger(NetworkNash):
         self.loss = loss
         self.alpha = alpha
         self.smoothing = smoothing
+        self.decision = decision
         self.fit_intercept = fit_intercept
         self.unseen_pairs = unseen_pairs
         self.propensity = propensity

@@ -16,7 +16,7 @@ from nashlearn.training.smooth import Evaluation
 
 __all__ = ["NetworkProblem", "edge_scores"]
 
-_COLD = 0.01  # smoothing, relative to the largest loss, at which replies are sought where none is asked for
+_COLD = 0.01  # smoothing, relative to the largest loss, at which replies are sought before any is asked for
 _COLD_ROUNDS = 3
 _CYCLE_ROUNDS = 5  # of the sweep for one evaluation where networks have cycles: replies run further behind there
 
@@ -43,6 +43,8 @@ class NetworkProblem:
         Each node's share of the mean: its network's weight over that of all nodes.
     run : callable
         How to call a function on blocks, see :func:`nashlearn.games.threads.threads`.
+    complete : bool
+        Whether no label is missing.
     """
 
     def __init__(
@@ -53,21 +55,26 @@ class NetworkProblem:
         moments: np.ndarray,
         weight: np.ndarray,
         run: Run,
+        complete: bool = False,
     ):
         self.networks, self.nodes, self.edges = networks, nodes, edges
-        self.moments, self.weight, self.run = moments, weight, run
+        self.moments, self.weight, self.run, self.complete = moments, weight, run, complete
         self.n_weights = moments.size
         self._scores = np.empty((networks.n, networks.k))
+        self._heat = _COLD * networks.scale  # of the last evaluation with smoothing
 
     def evaluate(self, w: np.ndarray, smoothing: float) -> Evaluation:
-        """Loss, gradient and plane at ``w``. Without smoothing: what the best adversary gets against nearby replies."""
+        """Loss, gradient and plane at ``w``. Without smoothing: what the best adversary gets against nearby replies.
+
+        These are sought at the last smoothing that was asked for, so that they come nearer while it falls.
+        """
         networks, k = self.networks, self.networks.k
         split = self.nodes.n_weights
         S = self._scores
         self.nodes.scores(w[:split], S, self.run)
         T = edge_scores(w[split:], self.edges, k)
-        heat = smoothing or _COLD * networks.scale
-        played = networks.play(S, T, heat, self.weight, self.run, self.rounds(smoothing))
+        self._heat = smoothing or self._heat
+        played = networks.play(S, T, self._heat, self.weight, self.run, self.rounds(smoothing))
         moments = self.moments_of(played)
         truth = float(w @ self.moments)
         gradient = moments - self.moments
@@ -76,6 +83,22 @@ class NetworkProblem:
             penalty = float(w @ moments) + played.expected - (played.value - played.slack)
             return Evaluation(played.value - truth, gradient, played.entropy, penalty, self.drift_of(played))
         return Evaluation(networks.ceiling(S, T, self.weight) - truth, gradient, played.entropy, 0.0)
+
+    def exact_loss(self, w: np.ndarray) -> float:
+        """The mean loss at ``w`` without smoothing, every game played to its end: for small problems."""
+        networks, k = self.networks, self.networks.k
+        split = self.nodes.n_weights
+        self.nodes.scores(w[:split], self._scores, self.run)
+        T = edge_scores(w[split:], self.edges, k)
+        starts = np.concatenate([[0], np.cumsum(networks.edge_counts)])
+
+        def value(i: int) -> float:
+            rows, m = networks.rows_of(i), int(networks.edge_counts[i])
+            tables = np.repeat(T, m, axis=0) if self.edges is None else T[starts[i] : starts[i + 1]]
+            return float(self.weight[rows[0]] * networks.solver_of(i).play(self._scores[rows], tables).value)
+
+        values = self.run(value, [(i,) for i in range(networks.sizes.size)])
+        return float(np.sum(values)) - float(w @ self.moments)
 
     def rounds(self, smoothing: float) -> int:
         """Of the sweep, for one evaluation."""

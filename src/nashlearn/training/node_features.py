@@ -55,6 +55,10 @@ class NodeFeatures(Protocol):
         """Which features (d,) are not 0 somewhere in these rows, a mask (N,)."""
         ...
 
+    def matrix(self) -> sparse.csr_matrix:
+        """``Phi`` (N k, n_weights): row ``i k + a`` makes the score of label ``a`` at node ``i``."""
+        ...
+
 
 class DenseFeatures:
     """A matrix with a weight for each feature and label, features first."""
@@ -98,6 +102,10 @@ class DenseFeatures:
     def present(self, rows: np.ndarray) -> np.ndarray:
         """Which features are not 0 somewhere in these rows."""
         return np.asarray(self.X[rows].any(axis=0))
+
+    def matrix(self) -> sparse.csr_matrix:
+        """``Phi``, a block for each node and feature."""
+        return sparse.csr_matrix(sparse.kron(self.X, sparse.eye(self.k), format="csr"))
 
 
 class SparseFeatures:
@@ -189,6 +197,15 @@ class SparseFeatures:
         """Which features are not 0 somewhere in these rows."""
         counted = np.repeat(rows, np.diff(self.X.indptr)) & (self.X.data != 0)
         return np.bincount(self.X.indices[counted], minlength=self.X.shape[1]) > 0
+
+    def matrix(self) -> sparse.csr_matrix:
+        """``Phi``, an entry for each nonzero and label of its feature."""
+        X = self.X.tocoo()
+        widths = np.diff(self.start)[X.col]
+        column = np.repeat(self.start[X.col] - np.cumsum(widths) + widths, widths) + np.arange(widths.sum())
+        row = np.repeat(X.row.astype(np.int64) * self.k, widths) + self.label[column]
+        shape = X.shape[0] * self.k, self.n_weights
+        return sparse.csr_matrix((np.repeat(X.data, widths), (row, column)), shape=shape)
 
 
 @njit(cache=True, nogil=True)

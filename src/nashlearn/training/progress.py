@@ -34,7 +34,7 @@ class Round(NamedTuple):
     bound : float
         The best lower bound of the optimum so far; -inf before there is one.
     gap : float
-        Their relative distance.
+        Their relative distance, with what rounding may hide of it.
     """
 
     n_iter: int
@@ -88,6 +88,8 @@ class Progress:
         Called with each :class:`Round`.
     checkpoint : Checkpoint, optional
         Where the state is kept. A run that finds its own file goes on from there.
+    bound : float, optional
+        A lower bound of the objective that is known beforehand, without error.
     """
 
     def __init__(
@@ -99,10 +101,12 @@ class Progress:
         max_time: float | None = None,
         callback: Callable[[Round], object] | None = None,
         checkpoint: Checkpoint | None = None,
+        bound: float = -np.inf,
     ):
         self.tol, self.max_iter, self.verbose = tol, max_iter, verbose
         self.max_time, self.callback, self._checkpoint = max_time, callback, checkpoint
-        self.primal, self.dual = np.inf, -np.inf
+        self.primal, self.dual, self._bound = np.inf, bound, bound
+        self.primal_error = self.dual_error = 0.0  # how wrong rounding may have made them
         self.w = np.zeros(0)
         self.n_iter = 0
         self.rounds: list[Round] = []
@@ -114,7 +118,13 @@ class Progress:
 
     @property
     def gap(self) -> float:
-        """The relative gap between the best objective and the best bound."""
+        """The relative gap between the best objective and the best bound, rounding allowed for."""
+        sure = relative_gap(self.primal, self.dual - (self.primal_error + self.dual_error))
+        return min(sure, relative_gap(self.primal, self._bound))
+
+    @property
+    def apparent_gap(self) -> float:
+        """The relative gap as computed, by which training steers; it may be 0 where rounding has the last word."""
         return relative_gap(self.primal, self.dual)
 
     @property
@@ -134,21 +144,43 @@ class Progress:
 
     @property
     def done(self) -> bool:
-        """Whether the certificate is good enough, or iterations or time are exhausted."""
-        return self.gap <= self.tol or self.exhausted
+        """Whether the certificate is as good as wanted or as rounding allows, or iterations or time are exhausted."""
+        rounded = self.primal - self.dual <= self.primal_error + self.dual_error
+        return self.gap <= self.tol or (rounded and self.apparent_gap <= self.tol) or self.exhausted
 
-    def keep(self, w: np.ndarray, primal: float, dual: float) -> Round:
-        """Keep weights that lower the primal, and a dual bound that is higher than the last."""
-        if primal < self.primal:
-            self.primal, self.w = float(primal), w.copy()
-        self.dual = max(self.dual, float(dual))
+    def keep(
+        self, w: np.ndarray, primal: float, dual: float, primal_error: float = 0.0, dual_error: float = 0.0
+    ) -> Round:
+        """Keep weights that lower the primal, and a dual bound that is higher than the last.
+
+        Errors are how wrong rounding may have made either: it is what is sure of them that counts.
+        """
+        if primal + primal_error < self.primal + self.primal_error:
+            self.primal, self.primal_error, self.w = float(primal), primal_error, w.copy()
+        if dual - dual_error > self.dual - self.dual_error:
+            self.dual, self.dual_error = float(dual), dual_error
         seconds = self._before + time.perf_counter() - self._began
         self.rounds.append(Round(self.n_iter, seconds, self.primal, self.dual, self.gap))
         return self.rounds[-1]
 
-    def offer(self, w: np.ndarray, primal: float, dual: float) -> None:
+    def settle(self, primal: float) -> None:
+        """Replace the objective of the best weights by what a closer look has shown: no more than it was."""
+        if primal < self.primal and self.rounds:
+            self.primal = float(primal)
+            last = self.rounds[-1]
+            self.rounds[-1] = last._replace(objective=self.primal, gap=self.gap)
+
+    def exchange(self, w: np.ndarray, primal: float, error: float) -> None:
+        """Exchange the best weights for others that are no worse but for rounding."""
+        self.primal, self.primal_error, self.w = float(primal), error, w
+        if self.rounds:
+            self.rounds[-1] = self.rounds[-1]._replace(objective=self.primal, gap=self.gap)
+
+    def offer(
+        self, w: np.ndarray, primal: float, dual: float, primal_error: float = 0.0, dual_error: float = 0.0
+    ) -> None:
         """As :meth:`keep`, and tell whoever watches."""
-        now = self.keep(w, primal, dual)
+        now = self.keep(w, primal, dual, primal_error, dual_error)
         if self.verbose:
             print(
                 f"[nashlearn] {now.seconds:8.2f} s  iteration {now.n_iter:5d}  "
@@ -166,6 +198,7 @@ class Progress:
         """Write what is known and the state of a phase, from which it can go on, to the checkpoint."""
         if self._checkpoint is not None:
             own = {"primal": self.primal, "dual": self.dual, "w": self.w, "n_iter": self.n_iter}
+            own["errors"] = (self.primal_error, self.dual_error)
             rounds = np.array(self.rounds, dtype=np.float64).reshape(-1, len(Round._fields))
             of_phase = {f"of_{name}": value for name, value in state.items()}
             self._checkpoint.save({"phase": phase, **own, "rounds": rounds, **of_phase})
@@ -180,6 +213,7 @@ class Progress:
     def _restore(self, saved: Saved) -> None:
         self.primal, self.dual, self.n_iter = float(saved["primal"]), float(saved["dual"]), int(saved["n_iter"])
         self.w = saved["w"]
+        self.primal_error, self.dual_error = saved["errors"].tolist()
         self.rounds = [Round(int(row[0]), *row[1:].tolist()) for row in saved["rounds"]]
         self._before = self.rounds[-1].seconds if self.rounds else 0.0
         self.resumes = str(saved["phase"])

@@ -32,6 +32,8 @@ _STILL = 1e-6  # relative fall below which replies have arrived
 _LOOKS = 20  # at the same weights, while they are on their way
 _BEHIND = 0.25  # drift, relative to the gradient, above which replies are renewed before the next step,
 _WAITS = 5  # so often at most
+_FINAL_LOOKS = 50  # at the weights that are returned, until the objective falls by less than these:
+_EXACT, _NEGLIGIBLE = 1e-11, 1e-4  # relative to the objective, and to the gap
 _WORTH = 0.5  # gap, relative to what smoothing may add to the objective, below which a stage may be left early
 
 
@@ -60,9 +62,13 @@ class Evaluation(NamedTuple):
 
 
 class StructuredProblem(Protocol):
-    """A labelled data set with a game for each example."""
+    """A labelled data set with a game for each example.
+
+    ``complete`` says that no label is missing, so that no loss can be negative.
+    """
 
     n_weights: int
+    complete: bool
 
     def evaluate(self, w: np.ndarray, smoothing: float) -> Evaluation:
         """Loss, gradient and plane at ``w``."""
@@ -70,6 +76,14 @@ class StructuredProblem(Protocol):
 
     def curvature(self) -> np.ndarray | None:
         """A guess of the diagonal of the Hessian (n_weights,), where features of different kinds meet."""
+        ...
+
+
+class Programme(Protocol):
+    """A training problem at smoothing 0 that is small enough to be solved as one programme."""
+
+    def run(self, progress: Progress) -> None:
+        """Offer certified weights until they are good enough or the means are exhausted."""
         ...
 
 
@@ -142,6 +156,7 @@ class _Descent:
         self.planes = Planes(problem.n_weights)
         self.drift = 0.0  # size of what labels lacked at the last look, see Evaluation
         self.excess = 0.0  # what smoothing may have added to the last objective, beyond that at ``target``
+        self.floor = 0.0 if problem.complete else -np.inf  # of every objective
 
     def _guess(self) -> np.ndarray:
         """The metric for the problem's curvature: its root, as curvatures fall during training and leave it behind."""
@@ -162,7 +177,7 @@ class _Descent:
     def certify(self) -> None:
         """Evaluate the weights at ``target`` and keep what that says, unheard."""
         value, _ = self.objective(self.w, self.target)
-        self.progress.keep(self.w, value, self.planes.bound(self.alpha, self.target))
+        self.progress.keep(self.w, value, max(self.planes.bound(self.alpha, self.target), self.floor))
 
     def run(self, stage: int, smoothing: float, tol: float, share: int, saved: Mapping[str, np.ndarray] | None) -> None:
         """Descend to a relative gap of ``tol`` at this smoothing, until there is no time, or until no step helps.
@@ -221,11 +236,23 @@ class _Descent:
 
     def _offer(self, value: float, smoothing: float, dual: float) -> float:
         """Offer the weights with a certificate for ``target``; the best bound of this stage."""
-        dual = max(dual, self.planes.bound(self.alpha, smoothing))
+        dual = max(dual, self.planes.bound(self.alpha, smoothing), self.floor)
         self.progress.offer(
-            self.w, value, dual if smoothing == self.target else self.planes.mixed(self.alpha, self.target)
+            self.w,
+            value,
+            dual if smoothing == self.target else max(self.planes.mixed(self.alpha, self.target), self.floor),
         )
         return dual
+
+    def settle(self) -> None:
+        """Look at the best weights until the objective there is known: replies that lag behind make it too large."""
+        best, w = self.progress, self.progress.w
+        for _ in range(0 if best.late else _FINAL_LOOKS):
+            before = best.primal
+            value, _ = self.objective(w, self.target)
+            best.settle(value)
+            if not before - value > max(_EXACT * abs(value), _NEGLIGIBLE * (value - best.dual)):
+                break
 
     def _search(
         self, d: np.ndarray, value: float, gradient: np.ndarray, smoothing: float
@@ -268,6 +295,7 @@ def anneal(
     max_time: float | None = None,
     callback: Callable[[Round], object] | None = None,
     checkpoint: Checkpoint | None = None,
+    programme: Programme | None = None,
     advice: Callable[[], str] = scaling_advice,
 ) -> Minimised:
     """Minimise the objective at smoothing ``target`` through the smoother ones of ``schedule``, or warn.
@@ -278,28 +306,39 @@ def anneal(
     as soon as that certificate is within ``tol``.
     ``metric`` is a guess, up to a factor, of the diagonal of the inverse Hessian: it makes up for features of very
     different sizes. By default it follows from the curvature that the problem guesses.
+    ``programme`` solves the problem at once, where it is small enough to be written down as one.
+    The objective returned is that at the weights returned: replies are renewed there until they no longer lower it by
+    more than a small part of the gap, and a programme plays every game to its end.
     """
     best = Progress(tol, max_iter, verbose, max_time=max_time, callback=callback, checkpoint=checkpoint)
     w = np.zeros(problem.n_weights) if start is None else start.astype(np.float64)
     descent = _Descent(problem, alpha, target, w, best, metric)
-    saved = best.resume("descent")
-    first = 0 if saved is None else int(saved["counts"][0])
     try:
-        stages = list(schedule)
-        for stage, smoothing in enumerate(stages):
-            if stage < first:
-                continue
-            share = max_iter * (stage + 1) // len(stages) if any(stages[stage + 1 :]) else max_iter
-            descent.run(stage, smoothing, tol if smoothing == target else 0.5 * tol, share, saved)
-            saved = None
-            if smoothing != target:
-                descent.certify()
-            if best.done:
-                break
+        if programme is None:
+            _descend(descent, best, list(schedule), tol)
+            descent.settle()
+        else:
+            programme.run(best)
     except KeyboardInterrupt:
-        descent.certify()
+        if programme is None or not best.w.size:
+            descent.certify()
         best.interrupted()
     spent = "max_iter, alpha or smoothing" if best.n_iter >= max_iter else "alpha, smoothing or tol"
     best.warn_unless(tol, lambda: f"Raise {spent}, or {advice()}.")
     loss = best.primal - 0.5 * alpha * float(best.w @ best.w)
     return Minimised(best.w, loss, best.primal, best.gap, best.n_iter, best.rounds)
+
+
+def _descend(descent: _Descent, best: Progress, stages: list[float], tol: float) -> None:
+    """Go through the stages from the one that a checkpoint was left in."""
+    saved = best.resume("descent")
+    first = 0 if saved is None else int(saved["counts"][0])
+    for stage, smoothing in enumerate(stages[first:], start=first):
+        another = any(stages[stage + 1 :])
+        share = best.max_iter * (stage + 1) // len(stages) if another else best.max_iter
+        descent.run(stage, smoothing, tol if smoothing == descent.target else 0.5 * tol, share, saved)
+        saved = None
+        if smoothing != descent.target:
+            descent.certify()
+        if best.done:
+            break

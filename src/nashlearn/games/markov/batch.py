@@ -13,8 +13,9 @@ import numpy as np
 
 from nashlearn.games.markov import messages
 from nashlearn.games.markov.cliques import CliqueArrays
-from nashlearn.games.markov.forest import Forest, play
+from nashlearn.games.markov.forest import play
 from nashlearn.games.markov.game import MarkovGame, compiled_loss, loss_of
+from nashlearn.games.markov.layout import chains, components, join, preorder
 from nashlearn.games.markov.outcome import warn_of_time
 from nashlearn.games.threads import Run
 
@@ -36,8 +37,13 @@ class Played(NamedTuple):
     entropy: float  # min_p <p, L q>
     nodes: np.ndarray
     pairs: np.ndarray
-    slack: float  # by how much the bound exceeds what the marginals get
+    slacks: np.ndarray  # by how much the bound of each network with cycles exceeds what its marginals get
     drift: np.ndarray
+
+    @property
+    def slack(self) -> float:
+        """The sum of ``slacks``."""
+        return float(self.slacks.sum())
 
 
 class _Other(NamedTuple):
@@ -79,35 +85,35 @@ class Networks:
         counts: np.ndarray | None = None,
     ):
         self.k, self.sizes = k, np.asarray(sizes, dtype=np.int64)
+        self._edges, self._loss_given = edges, loss
         self.n = int(self.sizes.sum())
-        starts = np.concatenate([[0], np.cumsum(self.sizes)])
+        self.starts = starts = np.concatenate([[0], np.cumsum(self.sizes)])
         self.others: list[_Other] = []
+        self._solvers: dict[tuple[bytes, bytes], Any] = {}
+        self.loopy: dict[int, int] = {}  # networks with cycles, and their places among the others
         if edges is None:
             self.order = np.arange(self.n)
             self.edge_counts = np.maximum(self.sizes - 1, 0)
-            self.forest = _chains(self.sizes)
+            self.forest = chains(self.sizes)
             n_forest = self.n
         else:
             self.edge_counts = np.array([len(e) for e in edges], dtype=np.int64)
             edge_starts = np.concatenate([[0], np.cumsum(self.edge_counts)])
-            trees = [_preorder(int(n), e) for n, e in zip(self.sizes, edges, strict=True)]
-            self.forest, order = _join(trees, starts, edge_starts)
+            trees = [preorder(int(n), e) for n, e in zip(self.sizes, edges, strict=True)]
+            self.forest, order = join(trees, starts, edge_starts)
             n_forest = order.size
             loopy = [i for i, tree in enumerate(trees) if tree is None]
             self.order = np.concatenate([order, *(np.arange(starts[i], starts[i + 1]) for i in loopy)])
-            solvers: dict[tuple[int, bytes, bytes], Any] = {}
             at = n_forest
             for i in loopy:
-                own = None if counts is None else counts[starts[i] : starts[i + 1]]
-                key = int(self.sizes[i]), edges[i].tobytes(), b"" if own is None else own.tobytes()
-                if key not in solvers:
-                    solvers[key] = MarkovGame(edges[i], np.full(key[0], k), loss, own, exact).solver
-                rows = slice(at, at + key[0])
-                self.others.append(
-                    _Other(solvers[key], rows, slice(edge_starts[i], edge_starts[i + 1]), solvers[key].start())
-                )
+                own = np.ones(int(self.sizes[i])) if counts is None else counts[starts[i] : starts[i + 1]]
+                solver, rows = self._solver(edges[i], own, exact), slice(at, at + own.size)
+                self.loopy[i] = len(self.others)
+                self.others.append(_Other(solver, rows, slice(edge_starts[i], edge_starts[i + 1]), solver.start()))
                 at = rows.stop
         self.n_forest = n_forest
+        self._row = np.empty(self.n, dtype=np.int64)
+        self._row[self.order] = np.arange(self.n)
         self.counts = np.ones(self.n) if counts is None else counts[self.order]
         self.loss = compiled_loss(loss, np.full(self.n, k), self.counts)
         self.costs = loss_of(loss, np.array([k]), np.ones(1))[1][0]
@@ -122,6 +128,42 @@ class Networks:
     def scale(self) -> float:
         """The largest loss of a node; 1 where no answer costs anything."""
         return float(self.costs.max() * self.counts.max(initial=0.0)) or 1.0
+
+    @property
+    def answers_by_scores(self) -> bool:
+        """Whether a node by itself has its largest reply where its score is largest: if all mistakes cost the same."""
+        wrong = self.costs[~np.eye(*self.costs.shape, dtype=np.bool_)]
+        return bool((self.costs.diagonal() == 0).all() and (wrong == wrong[:1]).all())
+
+    @property
+    def owner(self) -> np.ndarray:
+        """The network that each row belongs to."""
+        return np.repeat(np.arange(self.sizes.size), self.sizes)[self.order]
+
+    def edges_of(self, i: int) -> np.ndarray:
+        """The edges (m, 2) of network ``i`` between its own nodes."""
+        if self._edges is not None:
+            return np.asarray(self._edges[i], dtype=np.int64).reshape(-1, 2)
+        first = np.arange(max(int(self.sizes[i]) - 1, 0))
+        return np.column_stack([first, first + 1])
+
+    def solver_of(self, i: int) -> Any:
+        """What plays network ``i`` by itself, its nodes in their own order; forests are always played exactly."""
+        if i in self.loopy:
+            return self.others[self.loopy[i]].solver
+        return self._solver(self.edges_of(i), self.counts[self.rows_of(i)], "auto")
+
+    def _solver(self, edges: np.ndarray, counts: np.ndarray, exact: Any) -> Any:
+        """What plays a graph with these counts at its nodes; made once for all that are alike."""
+        key = edges.tobytes(), counts.tobytes()
+        if key not in self._solvers:
+            states = np.full(counts.size, self.k)
+            self._solvers[key] = MarkovGame(edges, states, self._loss_given, counts, exact).solver
+        return self._solvers[key]
+
+    def rows_of(self, i: int) -> np.ndarray:
+        """The rows of the nodes of network ``i``, in their own order."""
+        return self._row[self.starts[i] : self.starts[i + 1]]
 
     def of_edges(self, weight: np.ndarray) -> np.ndarray:
         """Each edge's weight, that of its network, from the nodes' (n,) in the order of rows."""
@@ -217,12 +259,12 @@ class Networks:
             expected, entropy = w * float((p * cost).sum()), w * float(cost.min(axis=1).sum())
             return w * value, expected, entropy, w * pairs, w * own, w * slack
 
-        excess, drift = 0.0, np.zeros_like(T)
-        for one, (value, expected, entropy, pairs, own, slack) in zip(
-            self.others, run(other, [(one,) for one in self.others]), strict=True
+        slacks, drift = np.zeros(len(self.others)), np.zeros_like(T)
+        for i, (one, (value, expected, entropy, pairs, own, slack)) in enumerate(
+            zip(self.others, run(other, [(one,) for one in self.others]), strict=True)
         ):
             sums.append((value, expected, entropy))
-            excess += slack
+            slacks[i] = slack
             if shared:
                 direct[0] += pairs.sum(axis=0)
                 drift[0] += (own - pairs).sum(axis=0)
@@ -232,7 +274,7 @@ class Networks:
         total = np.sum(sums, axis=0) if sums else np.zeros(3)
         edges = edges + direct
         value, expected, entropy = (float(part) for part in total)
-        return Played(value, expected, entropy, q, edges[0] if shared else edges, excess, drift)
+        return Played(value, expected, entropy, q, edges[0] if shared else edges, slacks, drift)
 
     def _lost(self, lost: np.ndarray, first: int, last: int) -> np.ndarray:
         """The rows between two of the components that are marked as lost at their roots."""
@@ -251,7 +293,7 @@ class Networks:
         q: np.ndarray,
     ) -> tuple[tuple[float, float, float], np.ndarray]:
         """Play whole components in the log domain: their sums, and weighted marginals of the edges to parents."""
-        t, E, k = _components(flat[0], rows), flat[1], self.k
+        t, E, k = components(flat[0], rows), flat[1], self.k
         f, p, w = S[rows], self.p[rows], weight[rows]
         lift = p @ self.costs * self.counts[rows, None]
         inside, outside = np.zeros((rows.size, k)), np.zeros((rows.size, k))
@@ -320,84 +362,3 @@ class Networks:
         """A network's edge scores."""
         shape = (one.edges.stop - one.edges.start, self.k, self.k)
         return np.broadcast_to(T, shape) if len(T) == 1 else T[one.edges]
-
-
-def _chains(sizes: np.ndarray) -> Forest:
-    n = int(sizes.sum())
-    starts = np.cumsum(sizes) - sizes
-    parent, child = np.arange(-1, n - 1), np.arange(1, n + 1)
-    parent[starts[sizes > 0]] = -1
-    child[(starts + sizes - 1)[sizes > 0]] = -1
-    table = np.cumsum(parent >= 0) - 1
-    return Forest(parent, child, np.full(n, -1), np.maximum(table, 0), np.zeros(n, dtype=np.bool_))
-
-
-def _preorder(n: int, edges: np.ndarray) -> tuple[np.ndarray, ...] | None:
-    """Nodes in depth-first preorder, parents, edges to them and whether those run upwards; None for a cycle."""
-    if len(edges) >= n > 0:
-        return None
-    near: list[list[tuple[int, int]]] = [[] for _ in range(n)]
-    for e, (u, v) in enumerate(edges.tolist()):
-        near[u].append((v, e))
-        near[v].append((u, e))
-    seen = [False] * n
-    order: list[int] = []
-    parent: list[int] = []
-    edge: list[int] = []
-    for root in range(n):
-        stack = [] if seen[root] else [(root, -1, -1)]
-        while stack:
-            v, above, e = stack.pop()
-            if seen[v]:
-                return None
-            seen[v] = True
-            position = len(order)
-            order.append(v)
-            parent.append(above)
-            edge.append(e)
-            stack.extend((u, position, d) for u, d in near[v] if d != e)
-    nodes, edge_of = np.array(order, dtype=np.int64), np.array(edge, dtype=np.int64)
-    upward = np.array([e >= 0 and edges[e, 0] == v for v, e in zip(order, edge, strict=True)], dtype=np.bool_)
-    return nodes, np.array(parent, dtype=np.int64), edge_of, upward
-
-
-def _join(
-    trees: Sequence[tuple[np.ndarray, ...] | None], starts: np.ndarray, edge_starts: np.ndarray
-) -> tuple[Forest, np.ndarray]:
-    """All forests as one, and the numbers of its nodes among all networks'."""
-    order, parents, tables, flipped = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], []
-    at = 0
-    for i, tree in enumerate(trees):
-        if tree is None:
-            continue
-        nodes, parent, edge, upward = tree
-        order.append(starts[i] + nodes)
-        parents.append(np.where(parent >= 0, parent + at, -1))
-        tables.append(np.where(edge >= 0, edge + edge_starts[i], 0))
-        flipped.append(upward)
-        at += nodes.size
-    parent = np.concatenate(parents)
-    child, sibling = np.full(at, -1), np.full(at, -1)
-    for i in range(at - 1, -1, -1):
-        if parent[i] >= 0:
-            sibling[i], child[parent[i]] = child[parent[i]], i
-    flips = np.concatenate([np.zeros(0, np.bool_), *flipped])
-    return Forest(parent, child, sibling, np.concatenate(tables), flips), np.concatenate(order)
-
-
-def _components(t: CliqueArrays, rows: np.ndarray) -> CliqueArrays:
-    """Some whole components of a forest as a forest of their own."""
-    position = np.full(t.node.size + 1, -1)
-    position[rows] = np.arange(rows.size)
-    parent, child, sibling = (position[x[rows]] for x in (t.parent, t.child, t.sibling))
-    return CliqueArrays(
-        np.arange(rows.size),
-        t.rows[rows],
-        t.columns[rows],
-        parent,
-        child,
-        sibling,
-        t.table[rows],
-        t.map[rows],
-        t.maps,
-    )

@@ -11,15 +11,19 @@ entry falls short of the best labeling through it; entries that fall short by mo
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
+from scipy import sparse
 
 from nashlearn.games.markov import messages
 from nashlearn.games.markov.cliques import CliqueArrays
 from nashlearn.games.markov.programme import Builder, interior_point
 
-__all__ = ["calibrate", "shortfalls", "solve"]
+__all__ = ["Assembled", "Cover", "assemble", "calibrate", "read_replies", "shortfalls", "solve"]
 
-_TOL = 1e-9
+_TOL = 1e-13  # of the largest cost: the limit of the arithmetic
 
 
 def shortfalls(t: CliqueArrays, f: np.ndarray, E: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
@@ -120,20 +124,39 @@ def _clique_rows(
     build.close(E[start + x] + L[-1, a])
 
 
-def solve(
-    t: CliqueArrays, f: np.ndarray, E: np.ndarray, costs: list[np.ndarray]
-) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
-    """Best score, distances from it as tables, tables of ``q`` and replies ``p``; ``costs[v]`` is a node's matrix."""
-    best, reduced, distance = shortfalls(t, f, E)
-    span = sum(float(L.max() - L.min()) for L in costs)
-    unit = max(float(L.max()) for L in costs) or 1.0
-    rounding = 1e-12 * max(abs(best), float(np.abs(f[f > -np.inf]).max()))
-    alive = _alive(t, distance, -span * (1 + 1e-9) - rounding)
-    costs = [L / unit for L in costs]
+class Assembled(NamedTuple):
+    """A network's programme ``min <objective, y>``, ``G y >= h``, and a point ``y`` strictly within.
+
+    The first ``n_tables`` constraints have the adversary's tables for multipliers; node ``v``'s replies, but the last,
+    are the variables from ``reply[v]`` on.
+    """
+
+    G: sparse.csr_matrix
+    h: np.ndarray
+    objective: np.ndarray
+    y: np.ndarray
+    reply: np.ndarray
+    n_tables: int
+
+
+class Cover(NamedTuple):
+    """A network's programme with its scores left open: ``G y >= h + scores theta``.
+
+    ``theta`` holds the node scores (n, k), then the edge scores (m, k, k), flat. ``marginals`` turns multipliers of the
+    constraints into the adversary's node and edge marginals, exactly feasible.
+    """
+
+    made: Assembled
+    scores: sparse.csr_matrix
+    marginals: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+def assemble(t: CliqueArrays, alive: np.ndarray, E: np.ndarray, costs: list[np.ndarray]) -> Assembled:
+    """The programme of a clique tree with tables ``E``, of whose entries those ``alive`` count."""
     number = _Variables(t, alive, costs)
     build = Builder()
     for c in range(t.node.size):
-        _clique_rows(build, t, c, alive, reduced / unit, costs[t.node[c]], number)
+        _clique_rows(build, t, c, alive, E, costs[t.node[c]], number)
     n_tables = build.rows
     for v, L in enumerate(costs):
         build.simplex(int(number.reply[v]), L.shape[0])
@@ -144,17 +167,37 @@ def solve(
     for v, L in enumerate(costs):
         y[number.reply[v] : number.reply[v] + L.shape[0] - 1] = 1.0 / L.shape[0]
     _cover(t, number, costs, y)
-    s = G @ y - h
-    found = interior_point(G, h, objective, y, t.node.size / (1.0 / s[:n_tables]).sum() / s, _TOL)
+    return Assembled(G, h, objective, y, number.reply, n_tables)
+
+
+def read_replies(y: np.ndarray, reply: np.ndarray, costs: list[np.ndarray]) -> np.ndarray:
+    """The replies ``p`` (n, options) that the variables from ``reply`` on stand for, made exactly feasible."""
     p = np.zeros((len(costs), max(L.shape[0] for L in costs)))
     for v, L in enumerate(costs):
-        own = found.y[number.reply[v] : number.reply[v] + L.shape[0] - 1]
+        own = y[reply[v] : reply[v] + L.shape[0] - 1]
         own = np.append(own, 1.0 - own.sum()).clip(min=0)
         p[v, : L.shape[0]] = own / own.sum()
+    return p
+
+
+def solve(
+    t: CliqueArrays, f: np.ndarray, E: np.ndarray, costs: list[np.ndarray]
+) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+    """Best score, distances from it as tables, tables of ``q`` and replies ``p``; ``costs[v]`` is a node's matrix."""
+    best, reduced, distance = shortfalls(t, f, E)
+    span = sum(float(L.max() - L.min()) for L in costs)
+    unit = max(float(L.max()) for L in costs) or 1.0
+    rounding = 1e-12 * max(abs(best), float(np.abs(f[f > -np.inf]).max()))
+    alive = _alive(t, distance, -span * (1 + 1e-9) - rounding)
+    costs = [L / unit for L in costs]
+    made = assemble(t, alive, reduced / unit, costs)
+    s = made.G @ made.y - made.h
+    z = t.node.size / (1.0 / s[: made.n_tables]).sum() / s
+    found = interior_point(made.G, made.h, made.objective, made.y, z, _TOL)
     Q = np.zeros(E.size)
-    Q[alive] = found.z[:n_tables]
+    Q[alive] = found.z[: made.n_tables]
     calibrate(t, Q)
-    return best, reduced, Q, p
+    return best, reduced, Q, read_replies(found.y, made.reply, costs)
 
 
 def _cover(t: CliqueArrays, number: _Variables, costs: list[np.ndarray], y: np.ndarray) -> None:

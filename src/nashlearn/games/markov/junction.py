@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from nashlearn.games.markov import exact, messages
 from nashlearn.games.markov.cliques import Cliques
@@ -32,6 +33,11 @@ class CliqueSolver:
 
     def __init__(self, cliques: Cliques, edges: np.ndarray, n_states: np.ndarray, loss: Any, costs: list[np.ndarray]):
         self.cliques, self.edges, self.n_states, self.loss, self.costs = cliques, edges, n_states, loss, costs
+
+    @property
+    def n_entries(self) -> int:
+        """Rows of the programme but for those of replies."""
+        return self.cliques.size
 
     def tables(self, T: np.ndarray) -> np.ndarray:
         """Edge scores (m, k, k) as the cliques' tables, flat."""
@@ -86,6 +92,30 @@ class CliqueSolver:
         lower = float(Q[used] @ reduced[used]) + sum(risks)
         return Outcome(best + upper, nodes, pairs, p, max(upper - lower, 0.0))
 
+    def cover(self, unit: float) -> exact.Cover:
+        """The programme with scores left open, in units of ``unit``: one row for each entry of a clique's table."""
+        t, k = self.cliques.arrays, int(self.n_states.max())
+        alive = np.ones(self.cliques.size, dtype=np.bool_)
+        made = exact.assemble(t, alive, np.zeros(self.cliques.size), [L / unit for L in self.costs])
+        rows, columns = [], []
+        for c, v in enumerate(t.node):
+            entry = np.arange(t.rows[c] * t.columns[c])
+            rows.append(t.table[c] + entry)
+            columns.append(v * k + entry // t.columns[c])
+        for e, (c, first) in enumerate(zip(self.cliques.edge_clique, self.cliques.edge_first, strict=True)):
+            own, other = np.divmod(np.arange(t.rows[c] * t.columns[c]), t.columns[c])
+            other = np.asarray(self.cliques.edge_state[e])[other]
+            rows.append(t.table[c] + np.arange(own.size))
+            columns.append(self.n_states.size * k + e * k * k + (own * k + other if first else other * k + own))
+        at = np.concatenate(rows), np.concatenate(columns)
+        shape = made.h.size, self.n_states.size * k + len(self.edges) * k * k
+        return exact.Cover(made, sparse.csr_matrix((np.ones(at[0].size), at), shape=shape), self._calibrated)
+
+    def _calibrated(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        Q = z[: self.cliques.size].copy()
+        exact.calibrate(self.cliques.arrays, Q)
+        return self.marginals(Q)
+
     def start(self) -> tuple[np.ndarray, ...]:
         """Uniform replies, from which sweeps start."""
         options = max(int(self.n_states.max()), *(L.shape[0] for L in self.costs))
@@ -112,6 +142,12 @@ class CliqueSolver:
         return float(
             messages.inward(self.cliques.arrays, f, self._lift(state[0], f.shape), self.tables(T), 0.0, self._room())
         )
+
+    def secured(self, f: np.ndarray, T: np.ndarray, nodes: np.ndarray, pairs: np.ndarray) -> float:
+        """What the adversary's marginals get whatever the reply, without smoothing: the floor beside the ceiling."""
+        risks = [float((L @ x[: L.shape[1]]).min()) for L, x in zip(self.costs, nodes, strict=True)]
+        scored = sum(float(s[x > 0] @ x[x > 0]) for s, x in ((f, nodes), (T, pairs)))
+        return scored + sum(risks)
 
     def play_smoothed(self, f: np.ndarray, T: np.ndarray, eps: float, tol: float, max_iter: int) -> Outcome:
         """The equilibrium at smoothing ``eps``, by sweeps."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from nashlearn.games.markov import stars
+from nashlearn.games.markov.exact import Assembled, Cover, read_replies
 from nashlearn.games.markov.labelings import METHODS
 from nashlearn.games.markov.outcome import Improved, Labeling, Outcome, warn_of_gap
 from nashlearn.games.markov.programme import Builder, interior_point
@@ -16,7 +18,7 @@ from nashlearn.games.markov.search import deficits
 __all__ = ["EDGE_HEAT", "LocalSolver", "consistent"]
 
 EDGE_HEAT = 0.1  # temperature of edges over that of nodes: equal ones would add a bias of several eps for each edge
-_TOL = 1e-9
+_TOL = 1e-13  # of the largest cost: the limit of the arithmetic
 _ROUNDING = 1e-7  # mass on forbidden pairs
 _BALANCING = 30  # sweeps at each temperature
 _CHECK = 10  # sweeps between certificates
@@ -35,6 +37,14 @@ def consistent(f: np.ndarray, T: np.ndarray, edges: np.ndarray) -> tuple[np.ndar
         labels = kept
 
 
+class _Assembled(NamedTuple):
+    """A programme with the numbers of its multipliers (m, 2, k), -1 where fixed, and of its rows for nodes."""
+
+    made: Assembled
+    alpha: np.ndarray
+    n_nodes: int
+
+
 class LocalSolver:
     """Solves one graph's games over locally consistent marginals; arguments as those of CliqueSolver."""
 
@@ -43,6 +53,11 @@ class LocalSolver:
     def __init__(self, edges: np.ndarray, n_states: np.ndarray, loss: Any, costs: list[np.ndarray]):
         self.edges, self.n_states, self.loss, self.costs = edges, n_states, loss, costs
         self.graph = stars.incidence(n_states.size, edges, np.arange(len(edges)))
+
+    @property
+    def n_entries(self) -> int:
+        """Rows of the programme but for those of replies."""
+        return int(self.n_states.sum() + (self.n_states[self.edges[:, 0]] * self.n_states[self.edges[:, 1]]).sum())
 
     def feasible(self, f: np.ndarray, T: np.ndarray) -> bool:
         """Whether local reasoning leaves every node a label: false proves that no labeling is allowed."""
@@ -75,11 +90,11 @@ class LocalSolver:
             heat *= 0.3
         return alpha
 
-    def _programme(self, f: np.ndarray, T: np.ndarray, unit: float) -> Outcome:
-        labels, pairs = consistent(f, T, self.edges)
+    def _assemble(self, f: np.ndarray, T: np.ndarray, labels: np.ndarray, pairs: np.ndarray, unit: float) -> _Assembled:
+        """The programme in units of ``unit``: the nodes' maxima, the multipliers and the replies are its variables."""
         build = Builder()
         n, m = f.shape[0], len(self.edges)
-        top = np.arange(n)  # variables: the nodes' maxima, the multipliers, the replies
+        top = np.arange(n)
         used = n
         alpha = np.full((m, 2, f.shape[1]), -1)
         for e, (u, v) in enumerate(self.edges):
@@ -114,9 +129,42 @@ class LocalSolver:
         rows = (G @ y - h)[:n_nodes]
         node_of = np.repeat(np.arange(n), labels.sum(axis=1))
         y[:n] = 1.0 - np.minimum.reduceat(rows, np.flatnonzero(np.diff(node_of, prepend=-1)))
-        s = G @ y - h
-        found = interior_point(G, h, objective, y, (n + m) / (1.0 / s[:n_tables]).sum() / s, _TOL)
-        return self._outcome(f, T, labels, pairs, alpha, reply, found, unit, n_nodes, n_tables)
+        return _Assembled(Assembled(G, h, objective, y, reply[:-1], n_tables), alpha, n_nodes)
+
+    def _programme(self, f: np.ndarray, T: np.ndarray, unit: float) -> Outcome:
+        labels, pairs = consistent(f, T, self.edges)
+        made, alpha, n_nodes = self._assemble(f, T, labels, pairs, unit)
+        s = made.G @ made.y - made.h
+        z = (f.shape[0] + len(self.edges)) / (1.0 / s[: made.n_tables]).sum() / s
+        found = interior_point(made.G, made.h, made.objective, made.y, z, _TOL)
+        p = read_replies(found.y, made.reply, self.costs)
+        q, joint = self._marginals(found.z, labels, pairs, n_nodes, made.n_tables)
+        multipliers = np.where(alpha >= 0, unit * found.y[alpha], 0.0)
+        left = np.where(labels, f, -np.inf), stars.heated(np.where(pairs, T, -np.inf), 0.0)
+        upper = stars.bound(self.loss, self.graph, *left, 0.0, p, multipliers)
+        return Outcome(upper, q, joint, p, max(upper - self.secured(f, T, q, joint), 0.0))
+
+    def _marginals(
+        self, z: np.ndarray, labels: np.ndarray, pairs: np.ndarray, n_nodes: int, n_tables: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Node and edge marginals that multipliers stand for, made to agree exactly."""
+        n, k = labels.shape
+        q, joint = np.zeros((n, k)), np.zeros((len(self.edges), k, k))
+        q[labels] = z[:n_nodes]
+        q /= q.sum(axis=1, keepdims=True)
+        joint[pairs] = z[n_nodes:n_tables]
+        row, column = np.empty(k), np.empty(k)
+        for e, (u, v) in enumerate(self.edges):
+            stars.match(joint[e], q[u], q[v], row, column)
+        return q, joint
+
+    def cover(self, unit: float) -> Cover:
+        """The programme with scores left open: one row for each label of a node, one for each pair of an edge."""
+        (n, m), k = (self.n_states.size, len(self.edges)), int(self.n_states.max())
+        labels, pairs = np.ones((n, k), np.bool_), np.ones((m, k, k), np.bool_)
+        made, _, n_nodes = self._assemble(np.zeros((n, k)), np.zeros((m, k, k)), labels, pairs, unit)
+        scores = sparse.eye(made.h.size, n * k + m * k * k, format="csr")  # in the order of the rows
+        return Cover(made, scores, lambda z: self._marginals(z, labels, pairs, n_nodes, made.n_tables))
 
     def _node_rows(
         self,
@@ -140,42 +188,7 @@ class LocalSolver:
         build.replies(labels, L, reply)
         build.close(f[labels] + L[-1, labels])
 
-    def _outcome(
-        self,
-        f: np.ndarray,
-        T: np.ndarray,
-        labels: np.ndarray,
-        pairs: np.ndarray,
-        number: np.ndarray,
-        reply: np.ndarray,
-        found: Any,
-        unit: float,
-        n_nodes: int,
-        n_tables: int,
-    ) -> Outcome:
-        """Both players' strategies made exactly feasible, and what they secure."""
-        n, k = f.shape
-        options = max(L.shape[0] for L in self.costs)
-        p = np.zeros((n, max(options, k)))
-        for v, L in enumerate(self.costs):
-            own = found.y[reply[v] : reply[v + 1]]
-            own = np.append(own, 1.0 - own.sum()).clip(min=0)
-            p[v, : L.shape[0]] = own / own.sum()
-        alpha = np.where(number >= 0, unit * found.y[number], 0.0)
-        left = np.where(labels, f, -np.inf), stars.heated(np.where(pairs, T, -np.inf), 0.0)
-        upper = stars.bound(self.loss, self.graph, *left, 0.0, p, alpha)
-        q = np.zeros((n, k))
-        q[labels] = found.z[:n_nodes]
-        q /= q.sum(axis=1, keepdims=True)
-        joint = np.zeros_like(T)
-        joint[pairs] = found.z[n_nodes:n_tables]
-        row, column = np.empty(k), np.empty(k)
-        for e, (u, v) in enumerate(self.edges):
-            stars.match(joint[e], q[u], q[v], row, column)
-        lower = self._secured(f, T, q, joint)
-        return Outcome(upper, q, joint, p[:, :options], max(upper - lower, 0.0))
-
-    def _secured(self, f: np.ndarray, T: np.ndarray, q: np.ndarray, joint: np.ndarray) -> float:
+    def secured(self, f: np.ndarray, T: np.ndarray, q: np.ndarray, joint: np.ndarray) -> float:
         """``<f, q> + <T, joint> + min_p <p, L q>``; -inf where more than rounding is on forbidden pairs."""
         if float(joint[np.isneginf(T)].sum()) > _ROUNDING:
             return -np.inf
@@ -216,7 +229,7 @@ class LocalSolver:
         state = self.start()
         for _ in range(0, max_iter, _CHECK):
             upper, q, joint, *_ = self.improve(f, T, eps, state, min(_CHECK, max_iter))
-            lower = self._secured(f, T, q, joint) + eps * _entropy(q) + EDGE_HEAT * eps * _entropy(joint)
+            lower = self.secured(f, T, q, joint) + eps * _entropy(q) + EDGE_HEAT * eps * _entropy(joint)
             if upper - lower <= tol:
                 break
         else:

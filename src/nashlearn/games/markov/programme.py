@@ -1,26 +1,28 @@
-"""Linear programmes ``min <c, y>`` subject to ``G y >= h``, by a primal-dual interior point method.
+"""Programmes ``min <c, y> + <b y, y> / 2`` subject to ``G y >= h``, by a primal-dual interior point method.
 
-Mehrotra's predictor and corrector [mehrotra1992]_ from a strictly feasible point. Each iteration factorises the
-sparse normal matrix ``G' D G``; on clique trees of bounded width its factors fill in little, so that an iteration
-costs about as much as a constant number of passes over the tables.
+Mehrotra's predictor and corrector [mehrotra1992]_ from a strictly feasible point; ``b`` is a diagonal, 0 for a linear
+programme. Each iteration factorises the sparse normal matrix ``diag(b) + G' D G``; on clique trees of bounded width its
+factors fill in little, so that an iteration costs about as much as a constant number of passes over the tables.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.linalg import splu
 
-__all__ = ["Builder", "Solution", "interior_point"]
+__all__ = ["Builder", "Solution", "central_path", "interior_point"]
 
 _MAX_ITER = 100
 _STEP = 0.995
 
 
 class Solution(NamedTuple):
-    """Variables, multipliers of the constraints, and their complementarity ``<s, z>``."""
+    """Variables, multipliers of the constraints, and how far they are from optimal: ``<s, z>`` and the residual."""
 
     y: np.ndarray
     z: np.ndarray
@@ -30,48 +32,78 @@ class Solution(NamedTuple):
 def interior_point(
     G: sparse.csr_matrix, h: np.ndarray, c: np.ndarray, y: np.ndarray, z: np.ndarray, tol: float
 ) -> Solution:
-    """Follow the central path from ``y`` with ``G y > h`` and ``z > 0`` to a complementarity of ``tol``.
+    """Follow the central path of a linear programme to a complementarity of ``tol``.
 
     The best point is returned where rounding ends the path before.
     """
+    best = Solution(y, z, np.inf)
+    for point in central_path(G, h, c, np.zeros_like(c), y, z):
+        if point.gap < best.gap:
+            best = point
+        if point.gap <= tol:
+            break
+    return best
+
+
+def central_path(
+    G: sparse.csr_matrix, h: np.ndarray, c: np.ndarray, b: np.ndarray, y: np.ndarray, z: np.ndarray, shared: int = 0
+) -> Iterator[Solution]:
+    """Points on the way from ``y`` with ``G y > h`` and ``z > 0`` to the optimum, until rounding ends the path.
+
+    Every ``y`` is strictly feasible, so that its objective bounds the optimum from above. The first ``shared``
+    variables occur in most constraints: they are eliminated last, as a dense matrix.
+    """
     s = G @ y - h
     Gt = G.T.tocsr()
-    best = Solution(y, z, np.inf)
     for _ in range(_MAX_ITER):
         mu = float(s @ z) / s.size
-        residual = c - Gt @ z
-        error = mu * s.size + float(np.abs(residual).sum())
-        if error < best.gap:
-            best = Solution(y, z, error)
-        if error <= tol:
-            break
+        residual = c + b * y - Gt @ z
+        yield Solution(y, z, mu * s.size + float(np.abs(residual).sum()))
         d = z / s
         N = (Gt @ G.multiply(d[:, None]).tocsr()).tocsc()
-        N.setdiag(N.diagonal() * (1.0 + 1e-13) + 1e-300)
+        N.setdiag(N.diagonal() * (1.0 + 1e-13) + b + 1e-300)
         try:
-            factor = splu(N, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-        except RuntimeError:  # singular to rounding: the path ends here
-            break
+            solve = _factorised(N, shared)
+        except (RuntimeError, np.linalg.LinAlgError):  # singular to rounding: the path ends here
+            return
 
         def direction(rc: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             rhs = Gt @ (rc / s) - residual  # noqa: B023
-            dy = factor.solve(rhs)  # noqa: B023
-            dy += factor.solve(rhs - N @ dy)  # noqa: B023
+            dy = solve(rhs)  # noqa: B023
+            dy += solve(rhs - N @ dy)  # noqa: B023
             ds = G @ dy
             return dy, ds, (rc - z * ds) / s  # noqa: B023
 
         _, ds, dz = direction(-s * z)
-        a, b = _room(s, ds), _room(z, dz)
-        sigma = (float((s + a * ds) @ (z + b * dz)) / s.size / mu) ** 3
+        ahead, aside = _room(s, ds), _room(z, dz)
+        sigma = (float((s + ahead * ds) @ (z + aside * dz)) / s.size / mu) ** 3
         dy, ds, dz = direction(sigma * mu - s * z - ds * dz)
         if not (np.isfinite(dy).all() and np.isfinite(dz).all()):
-            break
-        a, b = min(1.0, _STEP * _room(s, ds)), min(1.0, _STEP * _room(z, dz))
-        y, z = y + a * dy, z + b * dz
+            return
+        ahead, aside = min(1.0, _STEP * _room(s, ds)), min(1.0, _STEP * _room(z, dz))
+        if b.any():  # the multipliers' equation has y in it: both must go equally far
+            ahead = aside = min(ahead, aside)
+        y, z = y + ahead * dy, z + aside * dz
         s = G @ y - h
         if not (s > 0).all():
-            break
-    return best
+            return
+
+
+def _factorised(N: sparse.csc_matrix, shared: int) -> Callable[[np.ndarray], np.ndarray]:
+    """How to solve with the positive definite ``N``, whose first ``shared`` rows are dense."""
+    own = N[shared:, shared:] if shared else N
+    factor = splu(own, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    if not shared:
+        return factor.solve
+    between = N[shared:, :shared].tocsr()
+    reduced = N[:shared, :shared].toarray() - between.T @ factor.solve(between.toarray())
+    schur = cho_factor(0.5 * (reduced + reduced.T))
+
+    def solve(rhs: np.ndarray) -> np.ndarray:
+        first = cho_solve(schur, rhs[:shared] - between.T @ factor.solve(rhs[shared:]))
+        return np.concatenate([first, factor.solve(rhs[shared:] - between @ first)])
+
+    return solve
 
 
 def _room(x: np.ndarray, dx: np.ndarray) -> float:
