@@ -32,7 +32,7 @@ from nashlearn.torch.triton_rows import (
     tile,
 )
 
-__all__ = ["plan"]
+__all__ = ["plan", "streamed"]
 
 _LANES = 2048
 _CHUNK = 2048
@@ -217,6 +217,7 @@ def _row_forward(
     top = largest(a.to(ACC), 0)
     top = tl.where(tl.abs(top) < float("inf"), top, float("nan"))
     mass = tl.full((), 0.0, ACC)
+    count = mass
     support = tl.full((), K + 1, ACC)
     missed = True
     if costs is None:
@@ -299,13 +300,17 @@ def _packed() -> bool:
     return torch.version.cuda is not None and torch.cuda.is_available() and torch.cuda.get_device_capability() >= (8, 0)
 
 
+@cache
+def streamed(k: int, dtype: torch.dtype) -> Plan:
+    """Rows of any length, one program each: left are top, threshold and the mass on each label of the support."""
+    forward = Launcher(_row_forward, (k, _LANES, _packed()), num_warps=min(8, 2 * dtype.itemsize))
+    return Plan(0, torch.uint8, 3, forward, Launcher(_row_backward, (k, _CHUNK), parts=-(-k // _CHUNK), num_warps=4))
+
+
 def plan(k: int, dtype: torch.dtype, loss: str, price: float) -> Plan:
-    """Left are bits of the support and the mass on each label; of long rows top, threshold and that mass."""
+    """Left are bits of the support and the mass on each label; of long rows what :func:`streamed` leaves."""
     if k > triton_rows.WIDEST:
-        forward = Launcher(_row_forward, (k, _LANES, _packed()), num_warps=min(8, 2 * dtype.itemsize))
-        return Plan(
-            0, torch.uint8, 3, forward, Launcher(_row_backward, (k, _CHUNK), parts=-(-k // _CHUNK), num_warps=4)
-        )
+        return streamed(k, dtype)
     S, R, C, num_warps = tile(k, dtype.itemsize)
     kind = torch.uint8 if S <= 8 else torch.int16 if S <= 16 else torch.int32
     forward = Launcher(_tile_forward, (k, S, R, C), rows=R, num_warps=num_warps)
