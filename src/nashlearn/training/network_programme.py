@@ -56,7 +56,10 @@ class NetworkProgramme:
         self._covers: list[Cover] = []
         made: dict[int, Cover] = {}  # those of solvers that networks share
         self._features: list[sparse.csr_matrix] = []  # of each network's scores, those of nodes before those of edges
-        for i in range(networks.sizes.size):
+        share = np.array([problem.weight[networks.rows_of(i)[0]] for i in range(networks.sizes.size)])
+        self._counted = np.flatnonzero(share)  # what weighs nothing would leave its multipliers at 0
+        self._omega = share[self._counted]
+        for i in self._counted:
             rows = (networks.rows_of(i)[:, None] * k + np.arange(k)).ravel()
             between = slice(edge_starts[i] * k * k, edge_starts[i + 1] * k * k)
             solver = networks.solver_of(i)
@@ -64,7 +67,6 @@ class NetworkProgramme:
                 made[id(solver)] = solver.cover(self._unit)
             self._covers.append(made[id(solver)])
             self._features.append(sparse.vstack([nodes[rows], edges[between]], format="csr"))
-        self._omega = np.array([problem.weight[networks.rows_of(i)[0]] for i in range(networks.sizes.size)])
 
     def _edge_matrix(self, m: int) -> sparse.csr_matrix:
         """``Phi`` of the edges' scores (m k k, n_weights)."""
@@ -120,7 +122,8 @@ class NetworkProgramme:
         """The dual objective at the marginals that multipliers stand for."""
         networks = self.problem.networks
         slope, entropy, at = -self.problem.moments, 0.0, 0
-        for i, (w, one, phi) in enumerate(zip(self._omega, self._covers, self._features, strict=True)):
+        examples = zip(self._counted, self._omega, self._covers, self._features, strict=True)
+        for i, w, one, phi in examples:
             nodes, pairs = one.marginals(z[at : at + one.made.h.size])
             cost = nodes @ networks.costs.T * networks.counts[networks.rows_of(i), None]
             entropy += w * float(cost.min(axis=1).sum())
