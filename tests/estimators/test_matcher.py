@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from nashlearn import NashMatcher
+from nashlearn.training import matching as training_matching
 
 WEIGHTS = np.array([2.0, -1.0, 0.5])
 
@@ -85,6 +87,36 @@ def test_risk_bounds_the_loss_of_the_randomised_answers(kind, seed):
         wrong += p[alone].sum() + (1.0 - p[np.flatnonzero(~alone), partners[~alone]]).sum()
     assert wrong / sum(map(len, y)) <= matcher.worst_case_risk() + 1e-7
     assert matcher.worst_case_risk(1.0) > matcher.worst_case_risk()
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("kind", DATA)
+def test_strategies_are_played_as_the_risk_bound_has_them(kind, smoothing):
+    """One example at a time or all together, converged or not; leaving and entering are part of the strategy."""
+    X, y = DATA[kind](np.random.default_rng(3), count=10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        matcher = NashMatcher(alpha=0.01, smoothing=smoothing, max_iter=3).fit(X, y)
+    for strategies in (matcher.strategy(X), [matcher.strategy([example])[0] for example in X]):
+        wrong = 0.0
+        for P, scores, pairs, partners in zip(
+            strategies, matcher.decision_function(X), matcher.predict_proba(X), y, strict=True
+        ):
+            assert P.shape == scores.shape and (P >= 0).all()
+            inner = P[: pairs.shape[0], : pairs.shape[1]]
+            assert np.allclose(inner, pairs, atol=1e-6)
+            assert np.allclose(P[: pairs.shape[0]].sum(axis=1), 1, atol=1e-8)
+            assert np.allclose(P[:, : pairs.shape[1]].sum(axis=0), 1, atol=1e-8)
+            wrong += (1.0 - P[np.arange(len(partners)), partners]).sum()  # -1 is the last column: leaving
+        assert wrong / sum(map(len, y)) <= matcher.worst_case_risk()
+
+
+def test_strategies_that_are_not_settled_are_warned_of(monkeypatch):
+    X, y = complete(np.random.default_rng(0))
+    matcher = NashMatcher(alpha=0.05).fit(X, y)
+    monkeypatch.setattr(training_matching, "_ACCURACY", 0.3)
+    with pytest.warns(ConvergenceWarning, match="of 25 examples are settled to .* not to 1e-08"):
+        matcher.strategy(X)
 
 
 def test_pairs_far_apart_are_learnt():
@@ -184,7 +216,8 @@ def test_the_gap_is_honest_where_features_are_huge():
 
 def test_examples_with_one_answer_cost_nothing():
     matcher = NashMatcher().fit([np.ones((1, 1, 2))] * 3, [[0]] * 3)
-    assert matcher.dual_gap_ == matcher.worst_case_risk(1.0) == 0.0
+    assert matcher.dual_gap_ == 0.0
+    assert 0.0 <= matcher.worst_case_risk(1.0) <= 1e-8  # the accuracy of strategies
 
 
 def test_a_refused_fit_changes_nothing_and_a_new_one_everything():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from nashlearn import NashParser, datasets, games, parsing
+from nashlearn.training import arcs as training_arcs
+from nashlearn.training import tree_replies
 from nashlearn.training.arcs import TokenVectors, TreeProblem
 
 
@@ -233,6 +236,105 @@ def test_text_is_learnt_and_certified():
         NashParser(alpha=1e-4, tol=1e-6, max_iter=1).fit(X, y)
     with pytest.raises(ValueError, match="as many bits"):
         parser.predict(parsing.HashedSentences(test, bits=12))
+
+
+def random_treebank(rng, count: int, least: int, most: int) -> list[datasets.Sentence]:
+    """Random words, tags and heads: nothing generalises, much can be told apart."""
+    found = []
+    for _ in range(count):
+        n = int(rng.integers(least, most + 1))
+        heads = games.arborescence(n, single_root=True).argmax(rng.normal(size=(1, n, n + 1)))[0]
+        words, tags = rng.choice(list("abcdefg"), n), rng.choice(["NOUN", "VERB", "DET", "ADJ"], n)
+        rows = zip(range(1, n + 1), words, words, tags, "_" * n, "_" * n, heads, strict=True)
+        found += list(datasets.parse_conllu(["\t".join([*map(str, row), "dep", "_", "_"]) for row in rows]))
+    return found
+
+
+def arc_matrices(X: parsing.HashedSentences) -> list[sparse.csr_array]:
+    """The features of all arcs, which training on text never stores: what unit weights score."""
+    units = np.eye(1 << X.attributes.bits)
+    columns = np.array([np.concatenate([theta.ravel() for theta in X.scores(unit)]) for unit in units]).T
+    columns[np.isneginf(columns)] = 0.0
+    return [sparse.csr_array(part) for part in np.split(columns, np.cumsum(X.sizes * (X.sizes + 1))[:-1])]
+
+
+@pytest.mark.parametrize("alpha", [0.1, 1e-2, 1e-3, 1e-4])
+@pytest.mark.parametrize(("count", "least", "most"), [(2, 3, 3), (5, 2, 5), (10, 3, 7)])
+def test_small_treebanks_are_trained_to_tol(alpha, count, least, most):
+    """Within the default number of passes, and without a warning, which would be an error."""
+    for seed in range(3):
+        sentences = random_treebank(np.random.default_rng(seed), count, least, most)
+        parser = NashParser(alpha=alpha, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            parser.fit(parsing.HashedSentences(sentences, bits=12), [one.heads for one in sentences])
+        assert 0 <= parser.dual_gap_ <= 1e-3 and parser.n_iter_ <= 300
+
+
+@pytest.mark.parametrize("slots", [1, 2, 5, 32])
+@pytest.mark.parametrize("hidden", [False, True])
+def test_text_has_the_optimum_of_its_features(slots, hidden, monkeypatch):
+    """However few replies there is room for: by L-BFGS on the features, another method with another certificate."""
+    monkeypatch.setattr(tree_replies, "_MOST", slots)
+    sentences = random_treebank(np.random.default_rng(7), 4, 2, 4)
+    X, y = parsing.HashedSentences(sentences, bits=10), [one.heads.copy() for one in sentences]
+    if hidden:
+        y[1][0] = y[2][1] = -1
+    apart = NashParser(alpha=0.02, tol=1e-4).fit(arc_matrices(X), y)
+    low = apart.objective_ - abs(apart.objective_) * apart.dual_gap_
+    for max_iter in (1, 2, 3, 10, 400):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            parser = NashParser(alpha=0.02, tol=1e-4, max_iter=max_iter, random_state=0).fit(X, y)
+        assert parser.objective_ >= low - 1e-9
+        assert all(one.bound <= apart.objective_ + 1e-9 for one in parser.history_)
+        assert parser.objective_ - abs(parser.objective_) * parser.dual_gap_ <= apart.objective_ + 1e-9
+    assert parser.dual_gap_ <= (1e-4 if slots > 2 else 0.05)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_an_interrupt_before_the_end_leaves_a_bounded_gap():
+    """No loss is negative where all heads are known, so no relative gap exceeds 1."""
+
+    def stop(now):
+        raise KeyboardInterrupt
+
+    sentences = random_treebank(np.random.default_rng(0), 4, 3, 5)
+    X, y = parsing.HashedSentences(sentences, bits=10), [one.heads for one in sentences]
+    for alpha in (1.0, 1e-6):
+        with pytest.warns(UserWarning, match="interrupted"):
+            parser = NashParser(alpha=alpha, callback=stop, random_state=0).fit(X, y)
+        assert 0 <= parser.dual_gap_ <= 1
+        assert all(now.bound >= 0 for now in parser.history_)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_strategies_are_played_as_the_risk_bound_has_them(arcs, smoothing):
+    """In batches of any size and in threads, each is the equilibrium of its game to 1e-8 of the loss of a token."""
+    X, y = arcs
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        parser = NashParser(alpha=1e-2, smoothing=smoothing, max_iter=3).fit(X, y)
+    together, alone = parser.strategy(X), [parser.strategy([x])[0] for x in X]
+    in_threads = clone(parser).set_params(n_jobs=2)
+    in_threads.__dict__.update({k: v for k, v in vars(parser).items() if k.endswith("_") or k.startswith("_")})
+    tokens = sum(map(len, y))
+    for strategies in (together, alone, in_threads.strategy(X), parser.predict_proba(X)):
+        lost = sum((1 - p[np.arange(len(heads)), heads]).sum() for p, heads in zip(strategies, y, strict=True))
+        assert lost / tokens <= parser.worst_case_risk()
+        for x, p in zip(X, strategies, strict=True):
+            game = games.arborescence(len(x), single_root=True)
+            theta = (x @ parser.coef_)[None]
+            if smoothing == 0:
+                assert game.upper(theta, p[None])[0] <= game.solve(theta).value[0] + 1e-8 * len(x)
+
+
+def test_strategies_that_are_not_settled_are_warned_of(arcs, monkeypatch):
+    X, y = arcs
+    parser = NashParser(alpha=1e-2).fit(X, y)
+    monkeypatch.setattr(training_arcs, "_ACCURACY", 0.1)
+    with pytest.warns(ConvergenceWarning, match="of 25 examples are settled to .* not to 1e-08"):
+        parser.strategy(X)
 
 
 def test_labels_of_arcs():

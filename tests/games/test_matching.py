@@ -286,6 +286,21 @@ def test_shift_and_symmetry():
     assert np.abs(game.solve(scores[:, order]).value - value).max() <= TOL
 
 
+@settings(max_examples=30)
+@given(data=st.data(), case=st.sampled_from([CASES[name] for name in ("four", "five", "partial-3-3", "partial-2-4")]))
+def test_offsets_that_all_matchings_share_cost_no_digits(case, data):
+    """One for each left and each right element, which has one partner or stays alone once; sums are exact."""
+    scores = np.round(data.draw(matrices(case)) * 2**20) / 2**20
+    polytope, rng = case.game.labels, np.random.default_rng(data.draw(st.integers(0, 10**6)))
+    left, right = rng.integers(-(2**22), 2**22, size=polytope.n1), rng.integers(-(2**22), 2**22, size=polytope.n2)
+    moved = scores.copy()
+    moved[:, : polytope.n1] += left[:, None]
+    moved[:, :, : polytope.n2] += right
+    near, far = case.game.solve(scores), case.game.solve(moved)
+    assert far.value[0] - left.sum() - right.sum() == pytest.approx(near.value[0], abs=1e-7)
+    assert 0 <= far.gap[0] <= 1e-7
+
+
 def test_goldens():
     """No scores: ``n - 1`` mistakes ([fathony2019]_, Table IX has n = 3); and the example of sec. 4.2.4."""
     for n in (1, 2, 3, 10):

@@ -61,9 +61,19 @@ def test_value_certificate_and_argmax(scores, kept, hidden):
     assert abs(game.loss_value(scores[None], V[:1] > 0)[0] - (eq.value[0] - totals[0])) <= 1e-9
 
 
+def test_what_all_edges_have_in_common_costs_no_digits():
+    scores = np.round(np.random.default_rng(0).normal(size=(20, 6)) * 2**16) / 2**16
+    game = games.spanning_tree(EDGES)
+    near, far = game.solve(scores), game.solve(scores + 2.0**28)
+    assert far.value - 3 * 2.0**28 == pytest.approx(near.value, abs=1e-6)  # a value of 8e8 is known to 1e-7
+    assert (far.gap <= 1e-8).all()
+
+
 def test_bad_graphs():
     with pytest.raises(ValueError, match="connect all 4 nodes"):
         games.spanning_tree([[0, 1], [2, 3]])
+    with pytest.raises(ValueError, match="row 0 of the scores leaves them apart"):
+        games.spanning_tree(EDGES).solve(np.full((1, 6), -np.inf))
     with pytest.raises(ValueError, match="distinct nodes"):
         games.spanning_tree([[0, 0]])
     with pytest.raises(ValueError, match="pairs of nodes"):

@@ -109,6 +109,17 @@ def test_best_trees_are_exact(case):
     assert reached == pytest.approx(worth.max(), abs=TOL)
 
 
+@few
+@given(cases(), st.integers(0, 10**6))
+def test_offsets_that_all_trees_share_cost_no_digits(case, seed):
+    game, scores, part_scores, _ = case
+    scores = np.round(scores * 2**16) / 2**16
+    offset = np.random.default_rng(seed).integers(-(2**26), 2**26, size=(game.n, 1)).astype(float)
+    near, far = game.solve(scores[None], part_scores[None]), game.solve((scores + offset)[None], part_scores[None])
+    assert far.value[0] - offset.sum() == pytest.approx(near.value[0], abs=1e-7)
+    assert far.gap[0] <= TOL
+
+
 def test_the_bound_can_be_strict_and_bad_parts_are_refused():
     """Three siblings that exclude one another in every tree can all be half present in the relaxation."""
     n = 4

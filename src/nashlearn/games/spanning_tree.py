@@ -7,14 +7,15 @@ All trees have ``n - 1`` edges, so the number of edges of a true tree that a pre
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numba import njit
 
-from nashlearn.game import Game
+from nashlearn.game import Equilibrium, Game
 
-__all__ = ["SpanningTrees", "spanning_tree_game"]
+__all__ = ["SpanningTreeGame", "SpanningTrees", "spanning_tree_game"]
 
 
 @njit(cache=True, nogil=True)
@@ -74,9 +75,23 @@ class SpanningTrees:
         return np.asarray(labels, dtype=np.float64)
 
 
-def spanning_tree_game(edges: Any) -> Game:
-    """The number of edges of the true tree that the predicted one lacks, over trees of the graph ``edges``."""
+class SpanningTreeGame(Game):
+    """The number of edges of the true tree that the predicted one lacks, by the double oracle."""
+
+    labels: SpanningTrees
+
+    def solve(self, scores: np.ndarray, *, tol: float = 1e-9, max_iter: int = 1000) -> Equilibrium:
+        """See :meth:`nashlearn.game.Game.solve`. What all edges have in common is set aside: all trees share it."""
+        scores = np.asarray(scores, dtype=np.float64)
+        top = scores.max(axis=1, keepdims=True)
+        common = np.where(np.isneginf(top), 0.0, top)  # a row that forbids every edge is refused below
+        found = super().solve(scores - common, tol=tol, max_iter=max_iter)
+        return replace(found, value=found.value + (self.labels.n - 1) * common[:, 0])
+
+
+def spanning_tree_game(edges: Any) -> SpanningTreeGame:
+    """The game over trees of the graph ``edges``."""
     trees = SpanningTrees(edges)
     m = len(trees.edges)
     loss = np.full((m, m), 1.0 / max(trees.n - 1, 1)) - np.eye(m)
-    return Game(trees, trees, loss)
+    return SpanningTreeGame(trees, trees, loss)

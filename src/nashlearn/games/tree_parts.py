@@ -26,6 +26,7 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from nashlearn.game import Equilibrium
 from nashlearn.games.arborescence import Arborescences, check_heads
 from nashlearn.games.tree_cuts import flow_scratch, separate
+from nashlearn.games.tree_shift import shifted
 
 __all__ = ["TreePartsGame", "all_grandparents", "all_siblings"]
 
@@ -147,8 +148,11 @@ class TreePartsGame:
         arcs, w = self._checked(scores, part_scores)
         b = len(arcs)
         value, gap, p, q, z = np.empty(b), np.empty(b), np.zeros_like(arcs), np.zeros_like(arcs), np.zeros_like(w)
+        near = np.empty((self.n, self.n + 1, 1))
         for i in range(b):
-            value[i], gap[i] = self._solve_one(arcs[i], w[i], p[i], q[i], z[i])
+            offset = shifted(arcs[i][:, :, None], self.n, self.options.single_root, near)
+            value[i], gap[i] = self._solve_one(near[:, :, 0], w[i], p[i], q[i], z[i])
+            value[i] += offset
         return Equilibrium(value, (q, z), p, gap)  # type: ignore[arg-type]
 
     def _solve_one(
