@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
 
 from nashlearn import NashAbstainer, NashClassifier, NashOrdinalClassifier, games
 
@@ -22,15 +24,6 @@ MODELS = {
     "ordinal": (NashOrdinalClassifier(), GRADES),
     "abstain": (NashAbstainer(0.4), games.abstain(3, 0.4).costs),
 }
-
-
-def strategy(model, X):
-    """The predictor's whole strategy, abstaining included."""
-    p = model.predict_proba(X)
-    if hasattr(model, "abstain_proba"):
-        alone = model.abstain_proba(X)[:, None]
-        p = np.hstack([(1 - alone) * p, alone])
-    return p
 
 
 def vertices(model, y):
@@ -71,7 +64,7 @@ def test_the_bound_grows_with_the_radius_and_covers_the_training_labels(name):
         X, pi, rng = truth(seed, 80)
         y, weight = draw(pi, rng), rng.exponential(size=80)
         model = clone(model).set_params(alpha=1e-3).fit(X, y, sample_weight=weight)
-        paid = np.average((strategy(model, X) @ L)[np.arange(y.size), y], weights=weight)
+        paid = np.average((model.strategy(X) @ L)[np.arange(y.size), y], weights=weight)
         risks = [model.worst_case_risk(r) for r in (0.0, 0.1, 1.0)]
         assert paid <= risks[0] + 1e-9
         assert risks[0] < risks[1] < risks[2]
@@ -96,7 +89,7 @@ def test_the_bound_holds_for_every_distribution_within_its_radius(seed, name, lo
     other = rng.dirichlet(np.full(3, 0.3), size=25)
     Y = other @ vertices(model, np.arange(3))
     apart = moments(model, X, Y, omega) - moments(model, X, vertices(model, y), omega)
-    expected = omega @ np.sum(strategy(model, X) @ L * other, axis=1)
+    expected = omega @ np.sum(model.strategy(X) @ L * other, axis=1)
     bound = model.worst_case_risk(float(np.linalg.norm(apart)))
     assert expected <= bound + 1e-7 * (1 + bound)
 
@@ -113,7 +106,7 @@ def test_the_guarantee_covers_the_distribution_that_drew_the_labels(name):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             fitted = clone(model).set_params(alpha=1e-3).fit(X_wide, y)
-        expected = np.mean(np.sum(strategy(fitted, X_wide) @ L * pi, axis=1))
+        expected = np.mean(np.sum(fitted.strategy(X_wide) @ L * pi, axis=1))
         radius = fitted.moment_radius(0.9)
         covered += expected <= fitted.worst_case_risk(radius)
         optimistic += expected > fitted.worst_case_risk(0.0)
@@ -144,3 +137,77 @@ def test_the_radius_covers_even_where_labels_scatter_most(name):
     for confidence, radius in radii.items():
         assert np.mean(np.array(lengths) <= radius) >= confidence
     assert max(lengths) >= 0.5 * radii[0.5]
+
+
+def _paid(model, X, y, L, weight):
+    """What the strategy that is played pays for the training labels."""
+    return np.average((model.strategy(X) @ L)[np.arange(y.size), y], weights=weight)
+
+
+def _fitted(model, X, y, weight):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X, y, sample_weight=weight)
+
+
+def _callable_kernel(A, B):
+    return rbf_kernel(A, B, gamma=0.3)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kernel", [None, "rbf", "poly", "laplacian", _callable_kernel])
+@pytest.mark.parametrize("name", MODELS)
+def test_the_bound_is_that_of_the_strategy_that_is_played_however_training_went(name, kernel, dtype):
+    """Weights of classes and rows, single precision, runs of one iteration, warm starts: at radius 0, no slack."""
+    model, L = MODELS[name]
+    factors = {0: 1.0, 1: 3.0, 2: 0.5}
+    for seed in range(2):
+        X, pi, rng = truth(seed, 40)
+        X = (10.0 * X).astype(dtype)
+        y, weight = draw(pi, rng), rng.exponential(size=40)
+        whole = weight * np.array([factors[c] for c in y])
+        for alpha, max_iter in [(1e-2, 1), (1e-7, 1), (1e-7, 3), (1e-3, 1000)]:
+            own = clone(model).set_params(
+                alpha=alpha, max_iter=max_iter, kernel=kernel, class_weight=factors, warm_start=True, random_state=0
+            )
+            _fitted(own, X, y, weight)
+            assert _paid(own, X, y, L, whole) <= own.worst_case_risk()
+            _fitted(own.set_params(alpha=0.1 * alpha, max_iter=2), X, y, weight)  # from where it was
+            assert _paid(own, X, y, L, whole) <= own.worst_case_risk()
+            assert own.worst_case_risk() >= 0.0
+
+
+def test_single_precision_has_the_same_strategy():
+    """Scores of single precision would move ``p`` by more than any certificate allows for."""
+    X, pi, rng = truth(0, 60)
+    y = draw(pi, rng)
+    X = (1e3 * X).astype(np.float32)
+    for kernel in (None, "rbf", "poly", "laplacian"):
+        model = NashClassifier(alpha=1e-4, kernel=kernel, gamma=1e-6).fit(X, y)
+        p = model.strategy(X)
+        assert p.dtype == np.float64
+        assert np.array_equal(p, model.strategy(X.astype(np.float64)))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_after_a_stream_there_is_no_bound(name):
+    X, pi, rng = truth(0, 60)
+    model = clone(MODELS[name][0]).fit(X, draw(pi, rng))
+    assert np.isfinite(model.worst_case_risk(model.moment_radius()))
+    model.partial_fit(X, draw(pi, rng))
+    assert np.isnan(model.worst_case_risk()) and np.isnan(model.moment_radius())
+
+
+@pytest.mark.parametrize("max_iter", [1, 3, 1000])
+@pytest.mark.parametrize("name", MODELS)
+def test_the_bound_of_partitions(name, max_iter):
+    da = pytest.importorskip("dask.array")
+    model, L = MODELS[name]
+    X, pi, rng = truth(3, 90)
+    y, weight = draw(pi, rng), rng.exponential(size=90)
+    model = clone(model).set_params(alpha=1e-4, max_iter=max_iter, class_weight={0: 1.0, 1: 3.0, 2: 0.5})
+    _fitted(model, da.from_array(X, chunks=(20, 2)), da.from_array(y, chunks=20), da.from_array(weight, chunks=20))
+    whole = weight * np.array([1.0, 3.0, 0.5])[y]
+    assert _paid(model, X, y, L, whole) <= model.worst_case_risk()
+    if name == "ordinal":
+        assert (np.diff(model.thresholds_) >= 0).all()

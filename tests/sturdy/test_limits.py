@@ -94,7 +94,7 @@ def test_an_interrupt_from_the_callback_keeps_the_best(name, after, in_full):
 
 @pytest.mark.parametrize("name", ROUTES)
 def test_an_interrupt_before_the_first_round_gives_weights(name, monkeypatch):
-    def interrupted(self, w, primal, dual):
+    def interrupted(self, w, primal, dual, *errors):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Progress, "offer", interrupted)

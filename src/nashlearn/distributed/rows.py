@@ -6,6 +6,7 @@ the game itself is certified (:mod:`nashlearn.training.smooth`): no dual variabl
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,12 +20,14 @@ from nashlearn.distributed.reduction import PartitionedProblem, Partitions
 from nashlearn.games.kernels import solve_rows
 from nashlearn.training.fit import Trained
 from nashlearn.training.problem import Problem, risk_rows, smooth_rows
-from nashlearn.training.progress import scaling_advice
+from nashlearn.training.progress import relative_gap, scaling_advice
+from nashlearn.training.rounding import rounding
 from nashlearn.training.rows import squared_norms
-from nashlearn.training.smooth import Evaluation, anneal
+from nashlearn.training.smooth import Evaluation, Minimised, anneal
 
 __all__ = ["Survey", "evaluate_rows", "fit_rows", "merged", "survey_rows"]
 
+_ROWS = 1 << 16  # more than the sums over the rows of a block, and then over blocks, add up
 _SCHEDULE = (0.1, 0.02, 4e-3, 8e-4, 1.6e-4, 3.2e-5, 6.4e-6, 0.0)
 
 
@@ -90,13 +93,22 @@ def merged(one: Survey, other: Survey) -> Survey:
 
 
 class _Task(NamedTuple):
-    """What a worker needs besides a partition and the weights: ``share`` is a row's part of the mean, by class."""
+    """What a worker needs besides a partition and the weights.
+
+    ``share`` is a row's part of the mean, by class, and ``sizes`` bounds the means of the absolute features.
+    """
 
     classes: np.ndarray
     share: np.ndarray
     alpha: float
     game: Any
     design: Any
+    sizes: np.ndarray
+
+    def error(self, w: np.ndarray) -> float:
+        """How wrong rounding may make the mean loss at ``w``; partitions are read by blocks of some thousand rows."""
+        reach = self.design.reach(self.sizes, w.reshape(self.design.shape))
+        return rounding(_ROWS + self.sizes.size + self.share.size, self.game.unit, reach)
 
 
 def evaluate_rows(problem: Problem, w: np.ndarray, smoothing: float) -> Evaluation:
@@ -127,7 +139,9 @@ def _evaluate(X: Any, y: Any, weight: Any, task: _Task, w: np.ndarray, smoothing
     X, y = _numbers(X, y, checked=True)
     codes = np.searchsorted(task.classes, y).astype(np.int64)
     omega = task.share[codes] if weight is None else task.share[codes] * np.asarray(weight, dtype=np.float64).ravel()
-    return evaluate_rows(Problem(X, codes, omega, task.alpha, task.game, task.design), w, smoothing)
+    seen = evaluate_rows(Problem(X, codes, omega, task.alpha, task.game, task.design), w, smoothing)
+    # What rounding may hide of the gap, the loss's part and the bound's, is taken off the bound.
+    return seen._replace(entropy=seen.entropy - 2.0 * float(omega.sum()) * task.error(w))
 
 
 def _shares(class_weight: Any, seen: Survey) -> np.ndarray:
@@ -151,6 +165,18 @@ def _metric(design: Any, squares: np.ndarray, alpha: float) -> np.ndarray:
     diagonal = np.zeros(design.shape)
     design.add_diagonal(np.sqrt(squares)[None, :], identity, diagonal)  # a row with the squares of all
     return 1.0 / (alpha + diagonal.ravel())
+
+
+def _tidied(found: Minimised, problem: PartitionedProblem, design: Any, alpha: float) -> Minimised:
+    """The weights that the design prefers to those that were found, with their objective: one more pass."""
+    w = found.w.reshape(design.shape)
+    if (tidy := design.tidied(w)) is w:
+        return found
+    loss = problem.evaluate(tidy.ravel(), 0.0).loss
+    objective = 0.5 * alpha * float(np.square(tidy).sum()) + loss
+    gap = relative_gap(objective, found.objective * (1.0 - found.dual_gap))
+    rounds = [*found.rounds[:-1], found.rounds[-1]._replace(objective=objective, gap=gap)]
+    return replace(found, w=tidy.ravel(), loss=loss, objective=objective, dual_gap=gap, rounds=rounds)
 
 
 def fit_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
@@ -182,7 +208,8 @@ def fit_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     spread = float(np.sqrt(0.5 * squared * design.squared_diameters(share**2 @ seen.counts[:, 3:] / squared)[0]))
     if not np.isfinite(spread):
         raise ValueError("X has values so large that the squares of its rows overflow; scale the features.")
-    problem = PartitionedProblem(parts, _evaluate, _Task(seen.labels, share, alpha, game, design), design.size)
+    task = _Task(seen.labels, share, alpha, game, design, np.sqrt(share.max() * seen.squares))
+    problem = PartitionedProblem(parts, _evaluate, task, design.size)
     previous = estimator._previous(seen.labels)
     if previous is not None and previous.w.shape != design.shape:
         previous = None
@@ -200,8 +227,11 @@ def fit_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
         checkpoint=opened_checkpoint(estimator, tokenize(X, y, sample_weight), seen.labels),
         advice=lambda: scaling_advice([np.sqrt(seen.squares)]),
     )
-    w, norm = found.w.reshape(design.shape), float(np.linalg.norm(found.w))
-    trained = Trained(w, np.empty((0, 0)), alpha, norm, found.objective, found.dual_gap, found.n_iter, found.rounds)
+    found = _tidied(found, problem, design, alpha)
+    w, norm, error = found.w.reshape(design.shape), float(np.linalg.norm(found.w)), task.error(found.w)
+    trained = Trained(
+        w, np.empty((0, 0)), alpha, norm, found.objective, found.dual_gap, found.n_iter, found.rounds, error
+    )
     _check_feature_names(estimator, getattr(X, "_meta", X), reset=True)
     estimator.n_features_in_, estimator._kernel = d, None
     return estimator._conclude(trained, seen.labels, spread)

@@ -144,7 +144,8 @@ class BaseNash(StreamingNash, ClassifierMixin, BaseEstimator):
         if self._kernel is None:
             self._store(trained.w)
         self._weight_norm = trained.norm
-        self._loss_of_training = trained.objective - 0.5 * float(self.alpha) * trained.norm**2
+        loss = trained.objective - 0.5 * float(self.alpha) * trained.norm**2
+        self._loss_of_training = float(np.maximum(loss, 0.0)) + trained.error  # rounding may make it negative
         self._moment_spread = spread
         if self.warm_start:
             self._trained: Trained = trained

@@ -55,6 +55,11 @@ def cost_params(L: np.ndarray) -> Cost:
 class CostGame(SimplexGame):
     """The game of a cost matrix: as exact as the others, but by iteration, so it checks where it ended."""
 
+    @property
+    def unit(self) -> float:
+        """The largest entry of ``L`` beyond its column's smallest, or the value without scores."""
+        return max(self.scale, self.params.scale)
+
     def solve(self, scores: np.ndarray) -> Equilibrium:  # type: ignore[override]  # exact
         """Equilibrium of every row of ``scores`` (n, labels), in their precision."""
         eq = super().solve(scores)

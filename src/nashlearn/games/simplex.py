@@ -31,6 +31,12 @@ class Simplex:
         one_hot[np.arange(labels.shape[0]), labels] = 1.0
         return one_hot
 
+    def outside(self, points: np.ndarray) -> float:
+        """How far rows lie outside at most, as sums of absolute values: what normalising them would change."""
+        if not points.size:
+            return 0.0
+        return float(np.abs(points.sum(axis=1) - 1.0).max() + 2.0 * self.k * max(-points.min(), 0.0))
+
 
 class SimplexGame(Game):
     """A loss between options and labels, solved exactly, row by row, in compiled code.
@@ -59,6 +65,11 @@ class SimplexGame(Game):
     def scale(self) -> float:
         """The risk of a game without scores, ``F(0)``: the unit of its scores; 1 where nothing costs."""
         return float(self.solve(np.zeros((1, self.n_labels))).value[0]) or 1.0
+
+    @property
+    def unit(self) -> float:
+        """The size of the numbers that values are computed from, to which they are exact."""
+        return self.scale
 
     @cached_property
     def costs(self) -> np.ndarray:

@@ -49,6 +49,10 @@ class _Cube:
         """1 for each threshold below the label."""
         return (np.asarray(labels)[:, None] > np.arange(self.m)).astype(np.float64)
 
+    def outside(self, points: np.ndarray) -> float:
+        """How far rows lie outside at most, as sums of absolute values."""
+        return self.m * float(max(-points.min(initial=0.0), points.max(initial=1.0) - 1.0, 0.0))
+
 
 class ThresholdGame(Game):
     """``m`` independent binary games, for ``m + 1`` ordered labels."""
@@ -58,7 +62,7 @@ class ThresholdGame(Game):
         self.n_labels = self.n_options = m
         self.labels = self.options = _Cube(m)
         self.uncertain = np.full(m, 0.5)
-        self.scale = 1.0
+        self.scale = self.unit = 1.0
 
     def solve(self, scores: np.ndarray) -> Equilibrium:  # type: ignore[override]  # exact
         """Equilibrium of every row of ``scores`` (n, m); O(m) a row."""

@@ -166,10 +166,10 @@ def ascend(problem: Problem, Q: np.ndarray, progress: Progress, rng: np.random.G
         progress.n_iter += 1
         if settled or checked <= 0.15 * work or progress.exhausted:
             w = problem.moments(Q) / -problem.alpha  # afresh, so that no rounding of many steps is certified
-            progress.offer(w, problem.primal(w), problem.dual(Q, w))
+            progress.offer(w, problem.primal(w), problem.dual(Q, w), problem.error(w), problem.error(w, Q))
             W[:] = w.T if sp.issparse(problem.X) else w
             checked += problem.n
-            history.append((work, progress.gap))
+            history.append((work, progress.apparent_gap))
             leaving = settled or _remaining(history, progress.tol) > alternative
             if progress.saves(leaving):
                 counts = work, checked, gain

@@ -83,6 +83,15 @@ class PerClass:
         out[:, : self.d] += (squares.T @ diagonal.T).T
         out[:, self.d] += self.bias**2 * diagonal.sum(axis=1)
 
+    def reach(self, sizes: np.ndarray, W: np.ndarray) -> float:
+        """A bound of the mean of ``max_c |W_c| |x|``, where ``sizes`` are the means of ``|x|``."""
+        size = np.abs(W).max(axis=0)
+        return float(sizes @ size[: self.d] + self.bias * size[self.d])
+
+    def tidied(self, W: np.ndarray) -> np.ndarray:
+        """``W``."""
+        return W
+
     def squared_diameters(self, sqnorms: np.ndarray) -> np.ndarray:
         """``|(e_a - e_b) x'|^2`` for examples of these squared norms."""
         return 2.0 * (sqnorms + self.bias**2)
@@ -137,6 +146,19 @@ class Shared:
         squares = block.multiply(block).tocsr() if sp.issparse(block) else block * block
         out[: self.d] += squares.T @ J.sum(axis=0)
         out[self.d :] += J.sum(axis=1)
+
+    def reach(self, sizes: np.ndarray, w: np.ndarray) -> float:
+        """The mean of ``sum_l |w| |x| + |b_l|``, where ``sizes`` are the means of ``|x|``."""
+        return float(self.m * (sizes @ np.abs(w[: self.d])) + np.abs(w[self.d :]).sum())
+
+    def tidied(self, w: np.ndarray) -> np.ndarray:
+        """The same weights with sorted thresholds, which never raises the objective.
+
+        The sum of the thresholds' values does not see their order, and the score of the true label, the sum over the
+        thresholds below it, is largest if these are the lowest. Sorted, they make the absolute game.
+        """
+        b = w[self.d :]
+        return w if (np.diff(b) <= 0.0).all() else np.concatenate([w[: self.d], -np.sort(-b)])
 
     def squared_diameters(self, sqnorms: np.ndarray) -> np.ndarray:
         """Squared distance between the moments of the lowest and the highest label."""

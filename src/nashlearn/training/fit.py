@@ -25,7 +25,10 @@ _POLISHED = 1e-14
 
 @dataclass(frozen=True)
 class Trained:
-    """Weights with their certificate; ``Q`` is the dual point at which training stopped."""
+    """Weights with their certificate; ``Q`` is the dual point at which training stopped.
+
+    ``error`` is how wrong rounding may have made ``objective``.
+    """
 
     w: np.ndarray
     Q: np.ndarray
@@ -35,6 +38,7 @@ class Trained:
     dual_gap: float
     n_iter: int
     rounds: list[Round] = field(default_factory=list)
+    error: float = 0.0
 
 
 def linear(
@@ -91,6 +95,7 @@ def train(
         max_time=max_time,
         callback=callback,
         checkpoint=checkpoint,
+        bound=0.0,  # costs are not negative, and so is no loss
     )
     Q = _starting_point(problem, start)
     try:
@@ -99,13 +104,13 @@ def train(
     except KeyboardInterrupt:
         if not progress.w.size:
             w = np.zeros(problem.shape) if start is None else start.w
-            progress.keep(w, problem.primal(w), 0.0)  # costs are not negative, and so is no loss
+            progress.keep(w, problem.primal(w), 0.0)
         progress.interrupted()
+    if (w := problem.tidied(progress.w)) is not progress.w:
+        progress.exchange(w, problem.primal(w), problem.error(w))
     progress.warn_unless(tol, lambda: f"Raise max_iter or alpha, or {advice()}.")
-    w = progress.w
-    return Trained(
-        w, Q, problem.alpha, problem.norm(w), progress.primal, progress.gap, progress.n_iter, progress.rounds
-    )
+    norm, error = problem.norm(w), progress.primal_error
+    return Trained(w, Q, problem.alpha, norm, progress.primal, progress.gap, progress.n_iter, progress.rounds, error)
 
 
 def _starting_point(problem: Any, start: Trained | None) -> np.ndarray:

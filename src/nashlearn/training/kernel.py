@@ -16,12 +16,14 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from nashlearn.games.kernels import contenders, prox, risk
+from nashlearn.games.kernels import contenders, prox
 from nashlearn.training.ascent import inner_sweeps, listed
 from nashlearn.training.gram import Gram
 from nashlearn.training.kernel_newton import WorkingSet, newton_on_set
+from nashlearn.training.problem import risk_rows
 from nashlearn.training.progress import Progress
 from nashlearn.training.ray import Ray
+from nashlearn.training.rounding import EXTRA, UNIT, rounding
 from nashlearn.training.rows import SharedSquare, Square
 
 __all__ = ["KernelProblem", "SpanPerClass", "SpanShared", "climb"]
@@ -69,6 +71,14 @@ class SpanPerClass:
         """Squared distance between the moments of two labels, for examples with this diagonal."""
         return 2.0 * diagonal
 
+    def reach(self, scores: np.ndarray) -> np.ndarray:
+        """What the sizes of scores (n, k) may change of each loss, up to a factor."""
+        return np.abs(scores).max(axis=1)
+
+    def tidied(self, C: np.ndarray) -> np.ndarray:
+        """``C``."""
+        return C
+
     def lists(self, near: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Examples to visit and the classes of each visit."""
         order = np.arange(near.shape[0])
@@ -109,6 +119,18 @@ class SpanShared:
         """Squared distance between the moments of the lowest and the highest label."""
         return self.k**2 * diagonal + self.k
 
+    def reach(self, scores: np.ndarray) -> np.ndarray:
+        """What the sizes of scores (n, m) may change of each loss, up to a factor."""
+        return np.abs(scores).sum(axis=1)
+
+    def tidied(self, C: np.ndarray) -> np.ndarray:
+        """Coefficients of the same function with sorted thresholds, as :meth:`nashlearn.training.design.Shared.tidied`.
+
+        Offsets are sums over examples and the function's coefficients sums over thresholds, so these change places.
+        """
+        offsets = C.sum(axis=0)
+        return C if (np.diff(offsets) <= 0.0).all() else C[:, np.argsort(-offsets, kind="stable")]
+
     def lists(self, near: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Examples to visit and the class of each visit."""
         n = near.shape[0]
@@ -120,7 +142,6 @@ def _rank(loss, scores, Q, shares, diagonal, n_options, near, promise):
     """Proximal step of every example: who contends, and a lower bound of the gain times alpha, into ``promise``."""
     k = Q.shape[1]
     g, q, p = np.empty(k), np.empty(k), np.empty(n_options)
-    total = 0.0
     for i in range(Q.shape[0]):
         a = shares[i] * diagonal[i]
         promise[i] = 0.0
@@ -134,8 +155,6 @@ def _rank(loss, scores, Q, shares, diagonal, n_options, near, promise):
             contenders(loss, g, a, q, near[i])
             for c in range(k):
                 near[i, c] |= Q[i, c] > 0.0
-        total += risk(loss, Q[i]) * shares[i]
-    return total
 
 
 @dataclass
@@ -162,9 +181,12 @@ class KernelProblem:
 
     def scores(self, C: np.ndarray) -> np.ndarray:
         """Scores of the training data at coefficients ``C``."""
+        return self.span.scores(self._afresh(C).KC.T, C)
+
+    def _afresh(self, C: np.ndarray) -> _State:
         state = _State(C, C, np.zeros((self.span.functions, self.gram.n)))
         _refresh(self, state)
-        return self.span.scores(state.KC.T, C)
+        return state
 
     def norm(self, C: np.ndarray) -> float:
         """``|w|`` of the function with coefficients ``C``."""
@@ -175,6 +197,31 @@ class KernelProblem:
         scores = self.scores(C)
         half = 0.5 * self.alpha * float(np.vdot(C, scores))
         return Ray(self.game, scores, self.truth(), self.omega, half).at(1.0)[0]
+
+    def error(self, C: np.ndarray) -> float:
+        """How wrong rounding may make the objective at coefficients ``C``."""
+        state = self._afresh(C)
+        return self.error_at(C, self.span.scores(state.KC.T, C), state.error)
+
+    def error_at(self, C: np.ndarray, scores: np.ndarray, wrong: float, Q: np.ndarray | None = None) -> float:
+        """How wrong rounding may make the objective at ``C``, or the dual at ``Q``, if scores may be by ``wrong``."""
+        wrong += UNIT * self.gram.n * float(np.abs(C).sum(axis=0).max()) * self.span.offset
+        terms, unit = self.gram.n + self.span.k + EXTRA, self.game.unit
+        reach = float(self.omega @ self.span.reach(scores))
+        by_scores = 4.0 * float(self.span.reach(np.full((1, self.span.k), wrong))[0])
+        if Q is None:
+            return rounding(terms, unit, reach) + by_scores
+        outside = self.game.labels.outside(Q)
+        spread = float(self.omega @ np.sqrt(np.maximum(self.squared_diameters(), 0.0)))
+        return rounding(terms, unit, reach, outside=outside, spread=spread, alpha=self.alpha) + by_scores
+
+    def dual(self, Q: np.ndarray, C: np.ndarray, scores: np.ndarray) -> float:
+        """The dual at ``Q``, whose coefficients are ``C`` and whose scores are these."""
+        return float(risk_rows(self.game.params, Q, self.omega) - 0.5 * self.alpha * np.vdot(C, scores))
+
+    def tidied(self, C: np.ndarray) -> np.ndarray:
+        """``C`` itself, or coefficients that are no worse and that the span prefers."""
+        return self.span.tidied(C)
 
     def squared_diameters(self) -> np.ndarray:
         """``max |Phi(x_i)'(y - y')|^2`` over two labels, for each example."""
@@ -189,7 +236,8 @@ class _State:
     C: np.ndarray
     KC: np.ndarray
     mu: float = 0.0  # smoothing at which Newton's method takes good steps
-    other: tuple[np.ndarray, np.ndarray] | None = None  # coefficients and their scores that Newton's method left
+    other: tuple[np.ndarray, np.ndarray, float] | None = None  # coefficients that Newton's method left, see _with
+    error: float = 0.0  # how wrong rounding may have made ``KC``
 
 
 def climb(problem: KernelProblem, Q: np.ndarray, progress: Progress, rng: np.random.Generator, start: Any) -> None:
@@ -208,15 +256,16 @@ def climb(problem: KernelProblem, Q: np.ndarray, progress: Progress, rng: np.ran
         some = np.sort(rng.choice(n, min(max(min(n, 2 * k), n // _FIRST), gram.capacity), replace=False))
         _sweep_set(problem, state, some, near, shares, diagonal, truth, np.inf)
     else:
-        Q[:], state.KC[:], state.mu = saved["Q"], saved["KC"], float(saved["mu"])
+        Q[:], state.KC[:] = saved["Q"], saved["KC"]
+        state.mu, state.error = saved["counts"].tolist()
         state.C = shares[:, None] * (truth - Q)
     while True:
         scores = np.ascontiguousarray(problem.span.scores(state.KC.T, state.C))
-        risks = _rank(problem.game.params, scores, Q, shares, diagonal, problem.game.n_options, near, promise)
+        _rank(problem.game.params, scores, Q, shares, diagonal, problem.game.n_options, near, promise)
         if saved is None:
-            _certify(problem, state, scores, truth, problem.alpha * risks, progress)
+            _certify(problem, state, scores, truth, progress)
             if progress.saves():
-                progress.save("climb", Q=Q, KC=state.KC, mu=state.mu)
+                progress.save("climb", Q=Q, KC=state.KC, counts=(state.mu, state.error))
         saved = None
         if progress.done:
             return
@@ -224,7 +273,7 @@ def climb(problem: KernelProblem, Q: np.ndarray, progress: Progress, rng: np.ran
         chosen = _working_set(state, promise, gram.capacity)
         if not chosen.size:  # no visit would move anything: rounding has the last word
             return
-        enough = max(0.3 * progress.tol, 0.03 * progress.gap) * progress.primal
+        enough = max(0.3 * progress.tol, 0.03 * progress.apparent_gap) * progress.primal
         _sweep_set(problem, state, chosen, near, shares, diagonal, truth, enough)
 
 
@@ -233,30 +282,32 @@ def _refresh(problem: KernelProblem, state: _State) -> None:
     gram = problem.gram
     reduced = problem.span.reduce(state.C)
     support = np.flatnonzero(reduced.any(axis=1))
-    state.KC[:] = 0.0
+    state.KC[:], state.error = 0.0, 0.0
     for start in range(0, support.size, gram.capacity):
         part = support[start : start + gram.capacity]
-        gram.push(gram.rows(part), reduced[part], state.KC)
+        state.error += _push(problem, part, gram.rows(part), reduced[part], state.KC)
 
 
-def _certify(
-    problem: KernelProblem,
-    state: _State,
-    scores: np.ndarray,
-    truth: np.ndarray,
-    dual_risk: float,
-    progress: Progress,
-) -> None:
+def _push(problem: KernelProblem, chosen: np.ndarray, slots: np.ndarray, change: np.ndarray, KC: np.ndarray) -> float:
+    """Add kept rows of the Gram matrix times the changes of their coefficients to ``KC``; how wrong that may be."""
+    problem.gram.push(slots, change, KC)
+    sizes = np.sqrt(np.maximum(problem.gram.diagonal, 0.0))
+    way = float((sizes[chosen] @ np.abs(change)).max(initial=0.0) * sizes.max())
+    return UNIT * (chosen.size + 1) * (float(np.abs(KC).max()) + way)
+
+
+def _certify(problem: KernelProblem, state: _State, scores: np.ndarray, truth: np.ndarray, progress: Progress) -> None:
     """Offer the better of the dual's own weights and those that Newton's method left, each at its best length."""
-    norm = 0.5 * problem.alpha * float(np.vdot(state.C, scores))
-    best, best_C = np.inf, state.C
-    for C, theta in ((state.C, scores), *([state.other] if state.other else [])):
+    best, best_C, error = np.inf, state.C, 0.0
+    for C, theta, wrong in ((state.C, scores, state.error), *([state.other] if state.other else [])):
         half = 0.5 * problem.alpha * float(np.vdot(C, theta))
         value, s = Ray(problem.game, theta, truth, problem.omega, half).best(1.0, _RAY)
         if value < best:
             best, best_C = value, s * C
+            error = problem.error_at(best_C, s * theta, s * wrong)
     state.other = None
-    progress.offer(best_C, best, dual_risk - norm)
+    dual_error = problem.error_at(state.C, scores, state.error, state.Q)
+    progress.offer(best_C, best, problem.dual(state.Q, state.C, scores), error, dual_error)
 
 
 def _working_set(state: _State, promise: np.ndarray, capacity: int) -> np.ndarray:
@@ -271,12 +322,12 @@ def _working_set(state: _State, promise: np.ndarray, capacity: int) -> np.ndarra
 
 def _with(
     problem: KernelProblem, state: _State, chosen: np.ndarray, slots: np.ndarray, new: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """The state's coefficients with others for the chosen examples, and their scores."""
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """The state's coefficients with others for the chosen examples, their scores, and how wrong those may be."""
     C, KC = state.C.copy(), state.KC.copy()
     C[chosen] = new
-    problem.gram.push(slots, problem.span.reduce(new - state.C[chosen]), KC)
-    return C, problem.span.scores(KC.T, C)
+    error = _push(problem, chosen, slots, problem.span.reduce(new - state.C[chosen]), KC)
+    return C, problem.span.scores(KC.T, C), state.error + error
 
 
 def _sweep_set(
@@ -316,4 +367,4 @@ def _sweep_set(
     change = span.reduce(state.C[chosen] - C)
     moved = np.flatnonzero(change.any(axis=1))
     if moved.size:
-        problem.gram.push(slots[moved], change[moved], state.KC)
+        state.error += _push(problem, chosen[moved], slots[moved], change[moved], state.KC)

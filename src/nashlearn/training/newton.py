@@ -183,7 +183,8 @@ def newton(
     while True:
         gradient = alpha * w + G
         if saved is None:
-            progress.offer(w, primal, problem.dual(Q, G / -alpha))
+            own = G / -alpha
+            progress.offer(w, primal, problem.dual(Q, own), problem.error(w), problem.error(own, Q))
             if progress.saves():
                 counts = mu, floor, sample, damping, last, stuck, smooth, primal
                 arrays = {"w": w, "G": G, "centre": centre, "Q": Q, "tight": tight, "counts": counts}
@@ -198,7 +199,7 @@ def newton(
         if residual <= 0.5 * moved or rounded or stuck:
             centre[:] = Q
             damping, stuck = 0.0 if stuck else damping, False
-            mu *= 0.2 if progress.gap > 1e-2 else 0.5
+            mu *= 0.2 if progress.apparent_gap > 1e-2 else 0.5
             smooth, primal, G = problem.smoothed(w, mu, centre, Q, tight)
             last = np.inf
             continue

@@ -10,6 +10,7 @@ Data are read in blocks, so that nothing of the size of ``X`` is ever made.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import scipy.sparse as sp
 from numba import njit
 
 from nashlearn.games.kernels import prox, risk, solve_rows
+from nashlearn.training.rounding import EXTRA, rounding
 from nashlearn.training.rows import squared_norms
 
 __all__ = ["Problem", "risk_rows", "smooth_rows"]
@@ -55,6 +57,11 @@ def smooth_rows(loss, scores, Y, omega, mu, centre, Q, tight):
     return total
 
 
+def _square(w: np.ndarray) -> float:
+    """``|w|^2``, summed in pairs: its error does not grow with the number of weights."""
+    return float(np.square(w).sum())
+
+
 class Problem:
     """Data, a game, a design, the examples' shares ``omega`` of the mean loss, and ``alpha``."""
 
@@ -67,12 +74,16 @@ class Problem:
 
     def blocks(self) -> Iterator[tuple[slice, Any]]:
         """Slices of the rows with their data in float64."""
-        entries = (self.X.nnz if sp.issparse(self.X) else self.X.size) / max(self.n, 1)
-        step = max(16, min(_BLOCK // (8 * self.k), int(_DATA / (8 * max(entries, 1)))))
-        for start in range(0, self.n, step):
-            part = slice(start, min(start + step, self.n))
+        for start in range(0, self.n, self._step):
+            part = slice(start, min(start + self._step, self.n))
             block = self.X[part]
             yield part, block if block.dtype == np.float64 else block.astype(np.float64)
+
+    @property
+    def _step(self) -> int:
+        """Rows in a block."""
+        entries = (self.X.nnz if sp.issparse(self.X) else self.X.size) / max(self.n, 1)
+        return max(16, min(_BLOCK // (8 * self.k), int(_DATA / (8 * max(entries, 1)))))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -123,11 +134,35 @@ class Problem:
 
     def primal(self, w: np.ndarray) -> float:
         """``P(w)``."""
-        return float(0.5 * self.alpha * np.vdot(w, w) + self.mean_loss(w))
+        return float(0.5 * self.alpha * _square(w) + self.mean_loss(w))
 
     def dual(self, Q: np.ndarray, w: np.ndarray) -> float:
         """``D(Q)``, where ``w`` is ``w(Q)``."""
-        return float(risk_rows(self.loss, Q, self.omega) - 0.5 * self.alpha * np.vdot(w, w))
+        parts = (slice(start, start + self._step) for start in range(0, self.n, self._step))
+        risks = sum(risk_rows(self.loss, Q[part], self.omega[part]) for part in parts)
+        return float(risks - 0.5 * self.alpha * _square(w))
+
+    @cached_property
+    def _sizes(self) -> tuple[np.ndarray, float]:
+        """Weighted means of the absolute features, and of the examples' diameters."""
+        sizes = np.zeros(self.d)
+        for part, block in self.blocks():
+            sizes += np.asarray(abs(block).T @ self.omega[part]).ravel()
+        return sizes, float(self.omega @ np.sqrt(self.squared_diameters()))
+
+    def error(self, w: np.ndarray, Q: np.ndarray | None = None) -> float:
+        """How wrong rounding may make ``P(w)``, or ``D(Q)`` where ``w`` is ``w(Q)``."""
+        sizes, spread = self._sizes
+        longest = np.diff(self.X.indptr).max(initial=0) if sp.issparse(self.X) else self.d
+        terms = min(self.n, self._step) + -(-self.n // self._step) + longest + self.k + EXTRA
+        reach, unit = self.design.reach(sizes, w), self.game.unit
+        if Q is None:
+            return rounding(terms, unit, reach)
+        return rounding(terms, unit, reach, outside=self.game.labels.outside(Q), spread=spread, alpha=self.alpha)
+
+    def tidied(self, w: np.ndarray) -> np.ndarray:
+        """``w`` itself, or weights that are no worse and that the design prefers."""
+        return self.design.tidied(w)
 
     def smoothed(
         self, w: np.ndarray, mu: float, centre: np.ndarray, Q: np.ndarray, tight: np.ndarray
@@ -137,7 +172,7 @@ class Problem:
         Writes each row's proximal step from ``centre`` into ``Q`` and the predictor's support into ``tight``.
         """
         G = np.zeros(self.design.shape)
-        smooth = primal = 0.5 * self.alpha * float(np.vdot(w, w))
+        smooth = primal = 0.5 * self.alpha * _square(w)
         for part, block in self.blocks():
             scores, Y, omega = self.design.scores(block, w), self.truth(part), self.omega[part]
             smooth += smooth_rows(self.loss, scores, Y, omega, mu, centre[part], Q[part], tight[part])
