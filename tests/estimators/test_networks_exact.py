@@ -227,3 +227,15 @@ def test_the_default_decision_is_that_of_bayes_for_any_costs(estimator, smoothin
         assert model.predict(X[:1])[0][0] == risk.argmin()
         assert model.task_loss(X, y, share) == pytest.approx(risk.min())
     assert tried >= 30
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.5])
+def test_edge_features_keep_their_width_where_no_training_graph_has_an_edge(smoothing):
+    rng = np.random.default_rng(0)
+    X = [(rng.normal(size=(2, 3)), [], np.zeros((0, 4))) for _ in range(3)]
+    model = NashMarkovNetwork(smoothing=smoothing).fit(X, [[0, 1], [1, 0], [1, 1]])
+    assert model.edge_coef_.shape == (4, 2, 2) and not model.edge_coef_.any()
+    with_edge = [(rng.normal(size=(2, 3)), [(0, 1)], rng.normal(size=(1, 4)))]
+    assert model.predict(with_edge)[0].shape == (2,)
+    with pytest.raises(ValueError, match="3 edge features; expected 4"):
+        model.predict([(rng.normal(size=(2, 3)), [(0, 1)], np.ones((1, 3)))])

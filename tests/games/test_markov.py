@@ -383,3 +383,12 @@ def test_too_few_sweeps_warn():
 def test_wide_graphs_fall_back_on_the_bound():
     assert not games.markov(grid(40, 40), 4).is_exact
     assert games.markov(grid(4, 40), 4).is_exact
+
+
+def test_a_game_of_many_sizes_keeps_few_solvers():
+    game = games.markov([(0, 1)], 3)
+    rng = np.random.default_rng(0)
+    values = {n: game.solve((np.ones((n, 3)), np.zeros((1, 3, 3)))).value for n in range(2, 40)}
+    assert len(game._solvers) <= 8
+    for n in rng.permutation(list(values)):
+        assert game.solve((np.ones((n, 3)), np.zeros((1, 3, 3)))).value == values[n]

@@ -166,24 +166,24 @@ def _stack(parts: list[Any], named: NamedFeatures | None, grow: bool, width: int
 
 
 def _edge_matrix(parts: list[Any], counts: np.ndarray, width: int | None) -> np.ndarray:
-    """All examples' edge features as one matrix."""
+    """All examples' edge features as one matrix; an example without edges may say how wide they are, or leave it."""
     matrices = []
     for i, (part, count) in enumerate(zip(parts, counts.tolist(), strict=True)):
         matrix = np.asarray(part, dtype=np.float64)
-        if matrix.size == 0 and count == 0:
-            matrix = np.zeros((0, width or (matrix.shape[1] if matrix.ndim == 2 else 0)))
+        if count == 0 and matrix.size == 0 and not (matrix.ndim == 2 and matrix.shape[1]):
+            continue
         if matrix.ndim != 2 or matrix.shape[0] != count:
             raise ValueError(
                 f"X[{i}]: edge features must have shape ({count}, features), a row for each edge; got {matrix.shape}."
             )
-        if count and width is None:
+        if width is None:
             width = matrix.shape[1]
-        if count and matrix.shape[1] != width:
+        if matrix.shape[1] != width:
             raise ValueError(f"X[{i}] has {matrix.shape[1]} edge features; expected {width}.")
         if not np.isfinite(matrix).all():
             raise ValueError(f"X[{i}]: edge features hold NaN or infinite values.")
         matrices.append(matrix)
-    return np.concatenate([m for m in matrices if m.shape[0]] or [np.zeros((0, width or 0))])
+    return np.concatenate(matrices or [np.zeros((0, width or 0))])
 
 
 def read_sequences(

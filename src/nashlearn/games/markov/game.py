@@ -26,6 +26,7 @@ __all__ = ["MarkovGame", "check_edges", "compiled_loss", "loss_of"]
 _AUTO_LIMIT = 1 << 20  # entries of all tables up to which "auto" is exact
 _EXACT_LIMIT = 1 << 25  # and up to which exact=True tries
 _PLAY_TOL = 1e-7
+_KEPT = 8  # solvers for different numbers of nodes that a game keeps
 
 
 def _absolute(k: int) -> np.ndarray:
@@ -123,11 +124,15 @@ class MarkovGame:
 
     def _solver(self, n: int) -> Any:
         """The solver for ``n`` nodes; those beyond the edges are isolated."""
-        if n not in self._solvers:
+        solver = self._solvers.get(n)
+        if solver is None:
             states = np.broadcast_to(self._states, n).copy()
             weights = np.ones(n) if self._weights is None else np.broadcast_to(self._weights, n).copy()
-            self._solvers[n] = self._choose(n, states, *loss_of(self._loss, states, weights))
-        return self._solvers[n]
+            solver = self._choose(n, states, *loss_of(self._loss, states, weights))
+            for oldest in list(self._solvers)[: max(len(self._solvers) - _KEPT + 1, 0)]:
+                self._solvers.pop(oldest, None)
+            self._solvers[n] = solver
+        return solver
 
     def _choose(self, n: int, states: np.ndarray, loss: Any, costs: list[np.ndarray]) -> Any:
         from nashlearn.games.markov.local import LocalSolver
