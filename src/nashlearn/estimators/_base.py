@@ -249,7 +249,7 @@ class BaseNash(StreamingNash, ClassifierMixin, BaseEstimator):
         return super().score(X, y, sample_weight)
 
     def worst_case_risk(self, radius: float = 0.0) -> float:
-        """Bound on the expected task loss of the randomised prediction ``p`` over a set of distributions.
+        """Bound on the expected task loss of the randomised prediction :meth:`strategy` over a set of distributions.
 
         For every distribution of labels, given the training inputs, whose moments ``E[Phi(x)' y]`` lie within
         ``radius`` (Euclidean) of those of the training data,
@@ -259,7 +259,8 @@ class BaseNash(StreamingNash, ClassifierMixin, BaseEstimator):
         With ``radius=moment_radius(confidence)`` the distribution that the labels were drawn from is among them
         with that confidence: the bound is then a guarantee for new labels at the training inputs. It holds for
         answers drawn from the strategy ``p``, abstention included where it is an option, not for the most probable
-        answer, and in the mean over the training inputs.
+        answer, and in the mean over the training inputs, weighted as in training. After ``partial_fit``, which has no
+        training inputs to speak of, it is NaN.
 
         Parameters
         ----------

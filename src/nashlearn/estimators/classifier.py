@@ -91,7 +91,7 @@ class NashClassifier(DecidingNash, PerClassNash):
     objective_ : float
         Value of the objective at these weights.
     dual_gap_ : float
-        Its certificate: the relative distance to the optimum is at most this.
+        Its certificate: the relative distance to the optimum is at most this, rounding included.
     n_iter_ : int
         Sweeps and Newton steps taken.
     history_ : list of Round
