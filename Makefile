@@ -14,12 +14,14 @@ export NASHLEARN_DATA := $(abspath $(CURDIR)/../shared/data)
 endif
 endif
 
-.PHONY: help demo test test-slow test-oldest fuzz audit lint format bench reproduce docs clean
+.PHONY: help demo test test-slow test-mutants test-oldest fuzz audit lint format bench reproduce docs clean
 
 help:
 	@echo "make demo       fit each estimator on small data and print what it certifies"
 	@echo "make test       ruff, mypy and the tests (minutes)"
-	@echo "make test-slow  the tests marked slow too"
+	@echo "make test-slow  the tests marked slow too, then test-mutants"
+	@echo "make test-mutants  small changes that would make the library wrong, each with tests that must fail (half an hour),"
+	@echo "                or MUTANTS='planes torch' of them, by the beginning of their names"
 	@echo "make test-oldest  the core's tests with the oldest versions that pyproject.toml allows, in a .venv-oldest"
 	@echo "make fuzz       every reader against a fuzzer, SECONDS=300 each, or TARGETS='csv model' of them"
 	@echo "make audit      known vulnerabilities of what is installed (asks PyPI)"
@@ -76,6 +78,10 @@ test: lint
 
 test-slow: lint $(SLOW_STAMP)
 	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m tests.mutants
+
+test-mutants: $(STAMP)
+	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 # torch stays away: what needs it skips, and so the core is tested without it too.
 # pytest 9 refuses the iterators that scikit-learn 1.6 hands it (parametrize_with_checks).

@@ -49,6 +49,16 @@ def test_the_best_of_each_side_is_kept(offers):
     assert progress.done == (progress.gap <= 1e-3)
 
 
+def test_rounding_counts_against_the_gap():
+    progress = Progress(1e-3, 100)
+    progress.keep(np.ones(1), 2.0, 1.5, 0.1, 0.2)
+    assert progress.gap == pytest.approx(0.4) and progress.apparent_gap == 0.25
+    progress.keep(np.zeros(1), 1.95, 1.6, 0.2, 0.4)  # less is sure of either
+    assert progress.primal == 2.0 and progress.dual == 1.5 and progress.w[0] == 1.0
+    progress.keep(np.zeros(1), 1.95, 1.6, 0.1, 0.2)
+    assert progress.gap == pytest.approx(0.65 / 1.95) and progress.w[0] == 0.0
+
+
 def test_weights_are_copied():
     progress, w = Progress(1e-3, 100), np.ones(2)
     progress.keep(w, 1.0, 0.0)

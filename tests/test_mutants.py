@@ -1,0 +1,78 @@
+"""The list of mutants can be run, and so can what runs it; `make test-mutants` makes them all."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from mutants.listing import ROOT, Mutant, complaints, mutants
+from mutants.stale import drop_stale, imports
+
+MUTANT = Mutant("zero", "games/_check.py", "old", "new", "everything", ["tests/test_mutants.py::test_the_list"])
+
+
+def test_the_list():
+    """Each text to be changed occurs once, what comes out is Python, and the tests exist."""
+    listed = mutants()
+    assert list(complaints(listed)) == []
+    assert len(listed) >= 60
+    rooms = {mutant.file.partition("/")[0] for mutant in listed}
+    assert {"games", "training", "estimators", "torch"} <= rooms
+
+
+@pytest.mark.parametrize(
+    ("text", "change", "words"),
+    [
+        ("x = 1\n", {}, "it occurs 0 times"),
+        ("old = old\n", {}, "it occurs 2 times"),
+        ("old = 1\n", {"new": "old"}, "it changes nothing"),
+        ("old = 1\n", {"new": "="}, "invalid syntax"),
+        ("old = 1\n", {"tests": []}, "must be named"),
+        ("old = 1\n", {"tests": ["tests/nowhere.py::test_it"]}, "there is no tests/nowhere.py"),
+        ("old = 1\n", {"tests": ["tests/test_mutants.py::test_it"]}, "has no test 'test_it'"),
+    ],
+)
+def test_a_list_that_rots_is_noticed(text, change, words, tmp_path):
+    mutant = Mutant(**{**vars(MUTANT), **change})
+    mutant.source(tmp_path).parent.mkdir(parents=True)
+    mutant.source(tmp_path).write_text(text)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_mutants.py").write_text("def test_the_list():\n    pass\n")
+    (found,) = complaints([mutant], tmp_path)
+    assert found.startswith("zero: ") and words in found
+
+
+def test_caches_are_dropped_where_something_that_they_hold_has_changed(tmp_path):
+    """Below: ``user`` compiles ``stub``'s function, whose implementation ``loss`` registers."""
+    sources = {
+        "stub.py": "from numba import njit\n",
+        "loss.py": "from numba.extending import overload\nfrom package import stub\n@overload(stub.f)\ndef g(): ...\n",
+        "user.py": "from numba import njit\nfrom package.stub import f\n",
+        "other.py": "from numba import njit\n",
+        "plain.py": "from package import user\n",
+    }
+    package = tmp_path / "package"
+    caches = [package / "__pycache__" / f"{name}.f-1.py311.nbi" for name in ("stub", "loss", "user", "other", "plain")]
+    caches[0].parent.mkdir(parents=True)
+    for name, text in sources.items():
+        (package / name).write_text(text)
+    long_ago = time.time() - 1000
+    for path in package.glob("*.py"):
+        os.utime(path, (long_ago, long_ago))
+    for cache in caches:
+        cache.write_text("")
+    assert drop_stale(tmp_path) == 0
+    assert imports(tmp_path)["package.stub"] == {"package.loss"}
+    for changed, kept in (("plain", caches), ("loss", caches[3:4]), ("other", [])):
+        soon = time.time() + 1000
+        os.utime(package / f"{changed}.py", (soon, soon))
+        drop_stale(tmp_path)
+        assert [cache for cache in caches if cache.exists()] == kept
+
+
+def test_the_library_says_which_compiled_code_depends_on_which():
+    graph = imports(Path(ROOT) / "src")
+    assert "nashlearn.games.zero_one" in graph["nashlearn.games.kernels"]
+    assert "nashlearn.games.kernels" in graph["nashlearn.training.problem"]
