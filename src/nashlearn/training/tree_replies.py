@@ -37,8 +37,10 @@ class Replies(NamedTuple):
 
     def mixture(self, offset: np.ndarray) -> np.ndarray:
         """The dual point ``q``, all arcs one after another."""
-        sizes = np.diff(offset)
-        return np.sum([np.repeat(x, sizes) * r for x, r in zip(self.weight.T, self.arcs, strict=True)], axis=0)
+        sizes, q = np.diff(offset), np.zeros(offset[-1])
+        for weight, arcs in zip(self.weight.T, self.arcs, strict=True):
+            q += np.repeat(weight, sizes) * arcs
+        return q
 
     def secured(self) -> np.ndarray:
         """What the mixture of each sentence secures at least."""
