@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-import clarabel
 import numpy as np
-import scipy.sparse as sp
 from enumeration import (
     Outputs,
     bilinear_arcs,
@@ -25,8 +23,9 @@ from enumeration import (
     one_hot,
     tree_outputs,
 )
-from saddle_reference import Part, local, mixture, optimum
+from saddle_reference import Part, local, mixture
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
+from trials import Input, Trial, draw_training, draw_weights, shares
 
 from nashlearn import (
     NashAbstainer,
@@ -40,115 +39,6 @@ from nashlearn import (
 )
 from nashlearn.datasets.conllu import Sentence
 from nashlearn.parsing import HashedSentences
-
-
-class Input(NamedTuple):
-    """A training input: its share of the mean, the moments (count, d) of its outputs, and what ``p`` loses on each.
-
-    ``part`` is its game at a smoothing, for :func:`saddle_reference.optimum`.
-    """
-
-    share: float
-    moments: np.ndarray
-    losses: Callable[[np.ndarray], np.ndarray]
-    part: Callable[[float], Part]
-
-
-class Trial(NamedTuple):
-    name: str
-    model: Any
-    X: Any
-    y: Any
-    fit: dict[str, Any]
-    inputs: list[Input]
-    moments: np.ndarray  # of training
-
-    def distance(self, Q: list[np.ndarray]) -> float:
-        """From the moments of these distributions over outputs to those of training."""
-        of_outputs = sum(one.share * own @ one.moments for one, own in zip(self.inputs, Q, strict=True))
-        return float(np.linalg.norm(of_outputs - self.moments))
-
-    def expected_loss(self, p: Any, Q: list[np.ndarray]) -> float:
-        return sum(one.share * own @ one.losses(p[i]) for i, (one, own) in enumerate(zip(self.inputs, Q, strict=True)))
-
-    def strategy(self) -> Any:
-        """What the fitted model plays at its training inputs, for the loss that it was trained on."""
-        loss = {name: self.fit[name] for name in ("node_weight",) if name in self.fit}
-        return self.model.strategy(self.X, **loss)
-
-    def optimum(self) -> float:
-        """The least objective, by a conic programme."""
-        smoothing = float(getattr(self.model, "smoothing", 0.0))
-        return optimum([one.part(smoothing) for one in self.inputs], self.moments, self.model.alpha)
-
-    def worst(self, p: Any, radius: float) -> list[np.ndarray]:
-        """Distributions over outputs on which ``p`` loses most, among those with moments within ``radius``.
-
-        Where there are none, because missing labels left moments that no labels have, about the nearest.
-        """
-        loss = np.concatenate([one.share * one.losses(p[i]) for i, one in enumerate(self.inputs)])
-        B = np.concatenate([one.share * one.moments for one in self.inputs]).T
-        # Rotated to the few directions in which the moments can differ.
-        U, s, Vt = np.linalg.svd(B, full_matrices=False)
-        kept = s > 1e-12 * s.max(initial=1e-300)
-        rotated, target = s[kept, None] * Vt[kept], U[:, kept].T @ self.moments
-        beyond = float(np.linalg.norm(self.moments - U[:, kept] @ target))
-        sizes = [len(one.moments) for one in self.inputs]
-        simplices = sp.block_diag([np.ones((1, size)) for size in sizes])
-        x = _maximum(loss, simplices, rotated, target, np.sqrt(max(radius**2 - beyond**2, 0.0)))
-        Q = np.split(np.maximum(x, 0.0), np.cumsum(sizes)[:-1])
-        return [own / own.sum() for own in Q]
-
-
-def _maximum(loss, simplices, B, target, radius) -> np.ndarray:
-    """``argmax <loss, x>`` over products of simplices with ``|B x - target| <= radius``; some ``x`` in any case."""
-    count, d = loss.size, target.size
-    slack = float(np.abs(target).max(initial=1.0))  # a penalty that is exact or nearly so: always feasible
-    c = np.r_[-loss, 1e3 * (1.0 + np.abs(loss).sum()) / slack]
-    zero = np.zeros((d, 1))
-    A = sp.vstack(
-        [
-            sp.hstack([simplices, sp.csr_matrix((simplices.shape[0], 1))]),
-            sp.hstack([-sp.eye(count + 1)]),
-            sp.csr_matrix(np.r_[np.zeros(count), -1.0][None]),
-            sp.hstack([sp.csr_matrix(-B), sp.csr_matrix(zero)]),
-        ]
-    ).tocsc()
-    b = np.r_[np.ones(simplices.shape[0]), np.zeros(count + 1), radius, -target]
-    cones = [
-        clarabel.ZeroConeT(simplices.shape[0]),
-        clarabel.NonnegativeConeT(count + 1),
-        clarabel.SecondOrderConeT(d + 1),
-    ]
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    P = sp.csc_matrix((count + 1, count + 1))
-    return np.asarray(clarabel.DefaultSolver(P, c, A, b, cones, settings).solve().x)[:count]
-
-
-def _weights(rng, n: int) -> np.ndarray | None:
-    """None, or weights of which one may be 0."""
-    kind = rng.integers(3)
-    weight = rng.exponential(size=n) + 0.05
-    if kind == 2 and n > 2:
-        weight[rng.integers(n)] = 0.0
-    return None if kind == 0 else weight
-
-
-def _training(rng, smoothed: bool) -> dict[str, Any]:
-    """Regularisation, and how early to stop."""
-    options = {
-        "alpha": float(10.0 ** rng.uniform(-3, 0)),
-        "tol": float(rng.choice([1e-1, 1e-2, 1e-3, 1e-6])),
-        "max_iter": int(rng.choice([1, 2, 5, 30, 300])),
-    }
-    return options | ({"smoothing": float(rng.choice([0.0, 0.0, 0.02, 0.1, 0.5, 1.0]))} if smoothed else {})
-
-
-def _shares(weight, n: int) -> np.ndarray:
-    weight = np.ones(n) if weight is None else weight
-    return weight / weight.sum()
-
 
 # ---------------------------------------------------------------------------------------------------------------- rows
 
@@ -169,16 +59,16 @@ def _rows(rng, name: str, model, k: int, L: np.ndarray, thresholds: bool = False
     X = rng.normal(size=(n, int(rng.integers(1, 3)))) * rng.choice([0.3, 1.0, 3.0])
     y = np.r_[np.arange(k), rng.integers(0, k, n - k)]
     rng.shuffle(y)
-    model.set_params(random_state=0, **_training(rng, "smoothing" in model.get_params()))
+    model.set_params(random_state=0, **draw_training(rng, "smoothing" in model.get_params()))
     features = X
     if rng.random() < 0.3:
         kernel, gamma = str(rng.choice(["rbf", "laplacian", "poly"])), float(rng.choice([0.2, 1.0]))
         model.set_params(kernel=kernel, gamma=gamma, degree=2, coef0=1.0)
         features, name = _kernel_features(kernel, gamma, X), f"{name}, {kernel}"
-    weight = _weights(rng, n)
+    weight = draw_weights(rng, n)
     if weight is not None and np.unique(y[weight > 0]).size < k:
         weight = None
-    share = _shares(weight, n)
+    share = shares(weight, n)
     if rng.random() < 0.2:
         model.set_params(class_weight="balanced")
         share = share * (n / (k * np.bincount(y)))[y]
@@ -292,9 +182,9 @@ def _networks(rng, name: str, model, shapes, X, nodes, edges, edge_features) -> 
         ("squared", np.subtract.outer(grades, grades) ** 2),
         (cost, cost),
     ][rng.integers(5)]
-    options = _training(rng, True)
+    options = draw_training(rng, True)
     model.set_params(loss=loss, **options)
-    weight = _weights(rng, len(shapes))
+    weight = draw_weights(rng, len(shapes))
     each = np.ones(len(shapes)) if weight is None else weight
     y = [rng.integers(0, k, n) for n in shapes]
     y[int(each.argmax())][:k] = np.arange(k)[: shapes[int(each.argmax())]]
@@ -403,9 +293,9 @@ def matcher(rng) -> Trial:
         vertices.append(matching_vertices(outputs[-1].labels, n2, partial_))
         losses.append(_matching_losses(outputs[-1].labels, (n1, n2)))
     y = [own.labels[rng.integers(len(own.labels))] for own in outputs]
-    model = NashMatcher(**_training(rng, True))
+    model = NashMatcher(**draw_training(rng, True))
     name = "matcher, partial" if partial_ else "matcher"
-    return _structured(name, model, X, y, outputs, vertices, losses, _weights(rng, len(X)))
+    return _structured(name, model, X, y, outputs, vertices, losses, draw_weights(rng, len(X)))
 
 
 def _tree_losses(labels: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
@@ -438,8 +328,8 @@ def parser(rng) -> Trial:
     sizes[0] = 3
     X = [rng.normal(size=(n, 2) if bilinear else (n, n + 1, 2)) for n in sizes]
     arcs = [bilinear_arcs(x) if bilinear else x for x in X]
-    model = NashParser(single_root=single_root, **_training(rng, True))
-    return _trees(rng, "parser, bilinear" if bilinear else "parser", model, X, arcs, _weights(rng, len(X)))
+    model = NashParser(single_root=single_root, **draw_training(rng, True))
+    return _trees(rng, "parser, bilinear" if bilinear else "parser", model, X, arcs, draw_weights(rng, len(X)))
 
 
 def hashed_parser(rng) -> Trial:
@@ -454,8 +344,8 @@ def hashed_parser(rng) -> Trial:
     arcs = [np.stack([scores[i] for scores in columns], axis=2) for i in range(len(sizes))]
     for one in arcs:  # an arc from a token to itself means nothing
         one[np.arange(len(one)), np.arange(1, len(one) + 1)] = 0.0
-    model = NashParser(single_root=bool(rng.integers(2)), random_state=0, **_training(rng, False))
-    return _trees(rng, "hashed parser", model, X, arcs, _weights(rng, len(sizes)))
+    model = NashParser(single_root=bool(rng.integers(2)), random_state=0, **draw_training(rng, False))
+    return _trees(rng, "hashed parser", model, X, arcs, draw_weights(rng, len(sizes)))
 
 
 _MAKERS = (classifier, ordinal, abstainer, tagger, network, matcher, parser, hashed_parser)

@@ -1,7 +1,7 @@
 """No distribution of outputs makes the strategy that is played lose more than ``worst_case_risk`` says.
 
 For random small models of every estimator, however early their training ended, a conic programme looks for the worst
-distribution within a radius (:mod:`small_models`). The bound must hold for what it finds, at the distance that it has.
+distribution within a radius (:mod:`trials`). The bound must hold for what it finds, at the distance that it has.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
-from small_models import KINDS, Trial
+from small_models import KINDS
+from trials import Trial
 
 ROUNDING = 1e-7
 FEW, MANY = 8, 250  # trials of each of eight kinds

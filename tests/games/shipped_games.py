@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 from enumeration import chain, matching_vertices, matchings, one_hot, pair_table, tree_heads
-from numba import njit
-from numba.extending import overload
+from given_rows import rows_gap
+from scipy.optimize import linprog
 
 from nashlearn import double_oracle, games
-from nashlearn.games import kernels
 from nashlearn.games.markov import exact, local
 from nashlearn.games.matching_kernels import _certificate
 from nashlearn.games.thresholds import ThresholdGame
@@ -72,70 +72,6 @@ class Shipped:
 # ------------------------------------------------------------------------------------------------------------- simplex
 
 
-class Given(NamedTuple):
-    """A loss whose equilibria are whatever is given."""
-
-    loss: Any
-    p: np.ndarray
-    q: np.ndarray
-
-    @property
-    def warm_rows(self) -> bool:
-        return True
-
-    @property
-    def own_common(self) -> bool:
-        return True
-
-
-@overload(kernels.equilibria)
-def _equilibria(loss, scores, value, q, p):
-    if loss.instance_class is not Given:
-        return None
-
-    def write(loss, scores, value, q, p):
-        q[:] = loss.q
-        p[:] = loss.p
-        value[:] = 0.0
-
-    return write
-
-
-@overload(kernels.best_reply)
-def _best_reply(loss, scores, p):
-    if loss.instance_class is not Given:
-        return None
-    return lambda loss, scores, p: kernels.best_reply(loss.loss, scores, p)
-
-
-@overload(kernels.risk)
-def _risk(loss, q):
-    if loss.instance_class is not Given:
-        return None
-    return lambda loss, q: kernels.risk(loss.loss, q)
-
-
-@overload(kernels.common)
-def _common(loss, scores):
-    if loss.instance_class is not Given:
-        return None
-    return lambda loss, scores: kernels.common(loss.loss, scores)
-
-
-# The batch solver itself, compiled anew: what it keeps on disk must not know the class above.
-_solve_rows = njit(kernels.solve_rows.py_func)
-
-
-def _rows_gap(params: Any) -> Certificate:
-    def gap(theta, p, q):
-        value, found = np.empty(1), np.empty(1)
-        given = Given(params, p[None].copy(), q[None].copy())
-        _solve_rows(given, theta[None].copy(), value, np.empty((1, q.size)), np.empty((1, p.size)), found)
-        return float(found[0])
-
-    return gap
-
-
 def _sides(game: Any, shape: tuple[int, ...] = ()) -> Certificate:
     """``upper - lower`` of a game whose scores are arrays of this shape."""
 
@@ -156,7 +92,7 @@ def _solved(game: Any, shape: tuple[int, ...] = ()) -> Callable[[np.ndarray], tu
 
 def simplex(id: str, game: Any, L: Any) -> Shipped:
     L = np.asarray(L, dtype=float)
-    certificates = {"sides": _sides(game), "rows": _rows_gap(game.params)}
+    certificates = {"sides": _sides(game), "rows": rows_gap(game.params)}
     return Shipped(id, np.eye(L.shape[1]), np.eye(L.shape[0]), L, _solved(game), certificates)
 
 
@@ -166,7 +102,7 @@ def thresholds(m: int) -> Shipped:
     L = np.diag(np.r_[np.full(m, -2.0), 0.0])
     L[:-1, -1] = L[-1, :-1] = 1.0
     game = ThresholdGame(m)
-    rows, plain = _rows_gap(game.params), _solved(game)
+    rows, plain = rows_gap(game.params), _solved(game)
 
     def solve(theta):
         gap, p, q = plain(theta[:-1])
@@ -300,7 +236,25 @@ def tree_parts(id: str, parts, single_root: bool) -> Shipped:
         found = game.solve(*cut(theta))
         return float(found.gap[0]), found.p[0].ravel(), np.r_[found.q[0][0].ravel(), found.q[1][0]]
 
-    return Shipped(id, labels, flat, L, solve, {"sides": sides}, exact=not parts)
+    allowed = (~np.eye(n, n + 1, 1, dtype=bool)).ravel()
+
+    def report(theta, size, rng):
+        """Both strategies of the programme's solution, mixed with others."""
+        solved, (p, q) = linprog, (rng.dirichlet(np.ones(len(x))) @ x for x in (flat, labels))
+        p, q = p[allowed], np.r_[q[:split][allowed], q[split:]]
+
+        def mixed(*arguments, **options):
+            found = solved(*arguments, **options)
+            if "bounds" in options:  # the game's programme, not that of a best reply
+                found.x[: q.size] = (1 - size) * found.x[: q.size] + size * q
+                found.ineqlin.marginals[: p.size] = (1 - size) * found.ineqlin.marginals[: p.size] - size * p
+            return found
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(import_module("nashlearn.games.tree_parts"), "linprog", mixed)
+            return solve(theta)
+
+    return Shipped(id, labels, flat, L, solve, {"sides": sides}, {"programme": report}, exact=not parts)
 
 
 # ------------------------------------------------------------------------------------------------------------ networks
@@ -348,17 +302,13 @@ def network(id: str, edges, states, L, relaxed: bool = False, loss: Any = None, 
         with _disturbed_programme(size, rng):
             return reported(theta)
 
-    certificates: dict[str, Certificate] = {}
-    if not relaxed:
+    def sides(theta, p, q):
+        """Multipliers of 0, where the local polytope has some: any others bound what ``p`` may lose, too."""
+        state = [p.reshape(n, options).copy(), np.zeros((len(edges), 2, k))][: 1 + relaxed]
+        return float(game.solver.ceiling(*cut(theta), tuple(state)) - game.solver.secured(*cut(theta), *cut(q)))
 
-        def ceiling(theta, p, q):
-            """What training reports of its replies, less what ``q`` secures by enumeration."""
-            most = game.solver.ceiling(*cut(theta), (p.reshape(n, options).copy(),))
-            return float(most - theta @ q - (choices.reshape(len(choices), -1) @ (dense @ q)).min())
-
-        certificates["ceiling"] = ceiling
-    flat_choices = choices.reshape(len(choices), -1)
-    return Shipped(id, flat, flat_choices, dense, reported, certificates, {"programme": report}, exact=not relaxed)
+    flat_choices, certificates, reports = choices.reshape(len(choices), -1), {"sides": sides}, {"programme": report}
+    return Shipped(id, flat, flat_choices, dense, reported, certificates, reports, exact=not relaxed)
 
 
 def shipped() -> list[Shipped]:

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from saddle_reference import objective
 from sklearn.exceptions import ConvergenceWarning
-from small_models import KINDS, Trial
+from small_models import KINDS
+from trials import Trial
 
 FEW, MANY = 6, 60
 STRUCTURED = ("tagger", "network", "matcher", "parser", "hashed_parser")
