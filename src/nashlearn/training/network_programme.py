@@ -57,9 +57,8 @@ class NetworkProgramme:
         made: dict[int, Cover] = {}  # those of solvers that networks share
         self._features: list[sparse.csr_matrix] = []  # of each network's scores, those of nodes before those of edges
         share = np.array([problem.weight[networks.rows_of(i)[0]] for i in range(networks.sizes.size)])
-        self._counted: list[int] = np.flatnonzero(
-            share
-        ).tolist()  # what weighs nothing would leave its multipliers at 0
+        # A network that weighs nothing would leave its multipliers at 0.
+        self._counted: list[int] = np.flatnonzero(share).tolist()
         self._omega = share[self._counted]
         for i in self._counted:
             rows = (networks.rows_of(i)[:, None] * k + np.arange(k)).ravel()
