@@ -6,6 +6,7 @@ except ImportError as error:
     raise ImportError("nashlearn.torch needs PyTorch: pip install 'nashlearn[torch]'") from error
 
 from nashlearn.torch import functional
+from nashlearn.torch.head import NashHead
 from nashlearn.torch.losses import NashLoss
 from nashlearn.torch.markov import MarkovLoss
 from nashlearn.torch.parser import BiaffineParser, Vocabulary, train_parser
@@ -16,6 +17,7 @@ __all__ = [
     "BiaffineParser",
     "MarkovLoss",
     "MatchingLoss",
+    "NashHead",
     "NashLoss",
     "Vocabulary",
     "functional",

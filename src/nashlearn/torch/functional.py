@@ -7,11 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nashlearn.torch import ops
+from nashlearn.torch import linear_ops, ops
 from nashlearn.torch.markov import markov_loss
 from nashlearn.torch.specification import Specification, specify
 
-__all__ = ["markov_loss", "nash_loss", "predict", "predict_proba"]
+__all__ = ["linear_nash_loss", "markov_loss", "nash_loss", "predict", "predict_proba"]
 
 _REDUCTIONS = ("mean", "sum", "none")
 _INTEGERS = {torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.uint16, torch.uint32, torch.uint64}
@@ -92,6 +92,57 @@ def nash_loss(
     return answer if reduction != "none" or scores.dim() == 2 else answer.reshape(places)
 
 
+def linear_nash_loss(
+    h: Tensor,
+    weight: Tensor,
+    target: Tensor,
+    bias: Tensor | None = None,
+    *,
+    class_weight: Tensor | None = None,
+    smoothing: float = 0.0,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+) -> Tensor:
+    """The zero-one loss of the scores ``h Wᵀ + b``, which are made by chunks and never kept.
+
+    ``h`` is (..., d), ``weight`` (k, d), ``bias`` (k,), ``target`` (...). Equal to
+    ``nash_loss(linear(h, weight, bias), target, weight=class_weight)``; see :class:`nashlearn.torch.NashHead`.
+    """
+    if reduction not in _REDUCTIONS:
+        raise ValueError(f"reduction must be one of {', '.join(_REDUCTIONS)}; got {reduction!r}")
+    if not (smoothing >= 0 and smoothing < float("inf")):
+        raise ValueError(f"smoothing must be finite and not negative; got {smoothing!r}")
+    h, weight, bias, wide = linear_inputs(h, weight, bias)
+    places = h.shape[:-1]
+    labels = _checked_target(target, places).contiguous()
+    share = _shares(labels, weight.shape[0], places, class_weight, None)
+    needs = [torch.is_grad_enabled() and x is not None and x.requires_grad for x in (h, weight, bias)]
+    rows = h.reshape(-1, h.shape[-1])
+    settings = (float(smoothing), ignore_index, reduction, wide, needs)
+    answer = linear_ops.linear_loss(rows, weight, bias, labels, share, settings)
+    return answer.reshape(places) if reduction == "none" else answer
+
+
+def linear_inputs(h: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None, bool]:
+    """The three tensors of a linear layer, checked and in one type, and whether autocast chose it."""
+    if weight.dim() != 2 or weight.shape[0] == 0 or not weight.is_floating_point():
+        raise ValueError(f"weight must be a floating point tensor (classes, features); got shape {tuple(weight.shape)}")
+    if h.dim() == 0 or h.shape[-1] != weight.shape[1] or not h.is_floating_point():
+        raise ValueError(
+            f"h must be a floating point tensor (..., {weight.shape[1]}), the features of weight; got {h.dtype} of "
+            f"shape {tuple(h.shape)}"
+        )
+    if bias is not None and bias.shape != weight.shape[:1]:
+        raise ValueError(f"bias must hold one number for each class; got shape {tuple(bias.shape)}")
+    wide = torch.is_autocast_enabled(h.device.type)
+    if wide and h.dtype != torch.float64:
+        dtype = torch.get_autocast_dtype(h.device.type)
+        h, weight, bias = h.to(dtype), weight.to(dtype), None if bias is None else bias.to(dtype)
+    if h.dtype != weight.dtype or (bias is not None and bias.dtype != h.dtype):
+        raise ValueError(f"h, weight and bias must have one type; got {h.dtype} and {weight.dtype}")
+    return h, weight, bias, wide
+
+
 def predict_proba(scores: Tensor, loss: Any = "zero_one", *, values: Any = None, abstain_cost: float = 0.5) -> Tensor:
     """The predictor's strategy ``p``: probabilities of the options, in the place of the classes. Sparse.
 
@@ -106,7 +157,7 @@ def predict_proba(scores: Tensor, loss: Any = "zero_one", *, values: Any = None,
 
 
 def predict(scores: Tensor, loss: Any = "zero_one", *, values: Any = None, abstain_cost: float = 0.5) -> Tensor:
-    """The class of the largest score; the option of largest ``p`` for cost matrices and abstention."""
+    """The option of the largest ``p``; for the zero-one loss that is the class of the largest score."""
     spec = specify(loss, values=values, abstain_cost=abstain_cost)
     axis = min(scores.dim() - 1, 1)
     if spec.answers_by_scores:

@@ -189,8 +189,8 @@ class _Once(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> None:
         raise RuntimeError(
-            "nashlearn losses are piecewise linear in the scores: they have no second derivative to give, so they "
-            "cannot be differentiated twice (create_graph=True)"
+            "nashlearn losses have no second derivative to give, so they cannot be differentiated twice "
+            "(create_graph=True)"
         )
 
 

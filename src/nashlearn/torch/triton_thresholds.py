@@ -34,6 +34,7 @@ from nashlearn.torch.triton_rows import (
 
 __all__ = ["plan", "streamed"]
 
+_LOG2_E = tl.constexpr(1.4426950408889634)
 _LANES = 2048
 _CHUNK = 2048
 
@@ -157,11 +158,11 @@ def _smaller(a, b, PACKED: tl.constexpr):
 
 @triton.jit
 def _insert(a, b, c, d, x, PACKED: tl.constexpr):
-    """The four largest of five, where the first four are sorted."""
+    """The four largest of five, where the first four are sorted, and the one that is left."""
     x, a = _smaller(a, x, PACKED), _larger(a, x, PACKED)
     x, b = _smaller(b, x, PACKED), _larger(b, x, PACKED)
     x, c = _smaller(c, x, PACKED), _larger(c, x, PACKED)
-    return a, b, c, _larger(d, x, PACKED)
+    return a, b, c, _larger(d, x, PACKED), _smaller(d, x, PACKED)
 
 
 @triton.jit
@@ -193,15 +194,32 @@ def _pass(scores, top, t, costs, K: tl.constexpr, LANES: tl.constexpr, ACC: tl.c
     return tl.sum(excess, 0), tl.sum(slope, 0), tl.sum(count, 0)
 
 
+@triton.jit
+def _tempered_mass(scores, top, t, slope, K: tl.constexpr, LANES: tl.constexpr, ACC: tl.constexpr):
+    """The sum of ``2^((min(f, tau) - tau) slope)`` over a whole row, ``tau = top + t``."""
+    lane = tl.arange(0, LANES)
+    total = tl.zeros((LANES,), ACC)
+    for start in range(0, K, LANES):
+        v = tl.load(scores + start + lane, mask=start + lane < K, other=float("-inf")).to(ACC) - top
+        total += tl.exp2((tl.minimum(v, t) - t) * slope)
+    return tl.sum(total, 0)
+
+
 @kernel()
 def _row_forward(
-    scores, target, weight, costs, out, support, numbers, n, ignore_index, REDUCE: tl.constexpr,
-    K: tl.constexpr, LANES: tl.constexpr, PACKED: tl.constexpr,
+    scores, target, weight, costs, out, heat, numbers, n, ignore_index, REDUCE: tl.constexpr,
+    K: tl.constexpr, LANES: tl.constexpr, PACKED: tl.constexpr, TEMPERED: tl.constexpr,
 ):  # fmt: skip
     ACC: tl.constexpr = numbers.dtype.element_ty
     pid = tl.program_id(0)
     scores += pid.to(tl.int64) * K
     lane = tl.arange(0, LANES)
+    if TEMPERED:
+        # What is not among the largest is summed as it is left, by its distance from some score of the row.
+        steep = _LOG2_E / tl.load(heat)
+        some = tl.max(tl.load(scores + lane, mask=lane < K, other=float("-inf")).to(ACC), 0)
+        some = tl.where(tl.abs(some) < float("inf"), some, 0.0)
+        rest = tl.zeros((LANES,), ACC)
     a = tl.full((LANES,), float("-inf"), ACC).to(scores.dtype.element_ty)
     b, c, d = a, a, a
     for start in range(0, K, 4 * LANES):  # four loads in flight
@@ -210,10 +228,13 @@ def _row_forward(
         x = tl.load(scores + j + LANES, mask=j + LANES < K, other=float("-inf"))
         y = tl.load(scores + j + 2 * LANES, mask=j + 2 * LANES < K, other=float("-inf"))
         z = tl.load(scores + j + 3 * LANES, mask=j + 3 * LANES < K, other=float("-inf"))
-        a, b, c, d = _insert(a, b, c, d, w, PACKED)
-        a, b, c, d = _insert(a, b, c, d, x, PACKED)
-        a, b, c, d = _insert(a, b, c, d, y, PACKED)
-        a, b, c, d = _insert(a, b, c, d, z, PACKED)
+        a, b, c, d, w = _insert(a, b, c, d, w, PACKED)
+        a, b, c, d, x = _insert(a, b, c, d, x, PACKED)
+        a, b, c, d, y = _insert(a, b, c, d, y, PACKED)
+        a, b, c, d, z = _insert(a, b, c, d, z, PACKED)
+        if TEMPERED:
+            rest += tl.exp2((w.to(ACC) - some) * steep) + tl.exp2((x.to(ACC) - some) * steep)
+            rest += tl.exp2((y.to(ACC) - some) * steep) + tl.exp2((z.to(ACC) - some) * steep)
     top = largest(a.to(ACC), 0)
     top = tl.where(tl.abs(top) < float("inf"), top, float("nan"))
     mass = tl.full((), 0.0, ACC)
@@ -250,6 +271,7 @@ def _row_forward(
         t = tl.where(top == top, tl.full((), 0.0, ACC), float("nan"))
         missed = t == t
     first = True
+    again = missed
     while missed:
         excess, slope, count = _pass(scores, top, t, costs, K, LANES, ACC)
         # At first the true support is at least the one kept: equal, and nothing was missed.
@@ -259,10 +281,19 @@ def _row_forward(
         support = tl.where(moved, count, support)
         missed = moved
         first = False
+    above_top = t + 1.0 if costs is None else t
+    if TEMPERED:
+        va, vb = tl.minimum(a.to(ACC) - top, t) - t, tl.minimum(b.to(ACC) - top, t) - t
+        vc, vd = tl.minimum(c.to(ACC) - top, t) - t, tl.minimum(d.to(ACC) - top, t) - t
+        kept = tl.exp2(va * steep) + tl.exp2(vb * steep) + tl.exp2(vc * steep) + tl.exp2(vd * steep)
+        mass = tl.sum(kept + rest * tl.exp2((some - top - t) * steep), 0)
+        # Not if some of the largest were left, nor where powers of two may have run out of range.
+        if again | (steep > 64.0) | (mass > 1e30) | (mass != mass):
+            mass = _tempered_mass(scores, top, t, steep, K, LANES, ACC)
+        above_top += tl.log(mass) * tl.load(heat)
     tl.store(numbers + pid, top)
     tl.store(numbers + n + pid, t)
     tl.store(numbers + 2 * n + pid, tl.where(t == t, 1.0 / mass, float("nan")))
-    above_top = t + 1.0 if costs is None else t
     one = tl.arange(0, 1)
     loss, share = outcome(scores, target, weight, one, pid + one, one == 0, top, above_top, ignore_index, K, ACC)
     store_outcome(loss, share, out, numbers + 3 * n, pid + one, one == 0, REDUCE)
@@ -301,9 +332,14 @@ def _packed() -> bool:
 
 
 @cache
-def streamed(k: int, dtype: torch.dtype) -> Plan:
-    """Rows of any length, one program each: left are top, threshold and the mass on each label of the support."""
-    forward = Launcher(_row_forward, (k, _LANES, _packed()), num_warps=min(8, 2 * dtype.itemsize))
+def streamed(k: int, dtype: torch.dtype, tempered: bool = False) -> Plan:
+    """Rows of any length, one program each: left are top, threshold and the mass on each label of the support.
+
+    ``tempered`` ones take the smoothing, a number on the device, in the place of the support. Their loss is the
+    tempered one, and the third number one over the sum of ``exp((min(f, tau) - tau) / smoothing)``.
+    """
+    warps = min(8, (2 + 2 * tempered) * dtype.itemsize)
+    forward = Launcher(_row_forward, (k, _LANES, _packed(), tempered), num_warps=warps)
     return Plan(0, torch.uint8, 3, forward, Launcher(_row_backward, (k, _CHUNK), parts=-(-k // _CHUNK), num_warps=4))
 
 

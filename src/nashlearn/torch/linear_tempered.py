@@ -1,0 +1,80 @@
+"""The tempered zero-one head: scores, probabilities and both products of the gradient by chunks of rows.
+
+With the sparsemax threshold ``tau`` of the scores ``f`` the adversary plays ``q = softmax(min(f, tau) / smoothing)``,
+and the loss is ``1 + smoothing * logsumexp(min(f, tau) / smoothing) - f_y``. Every class has its share, so the three
+products remain; but the gradient of a chunk is made while its scores are at hand, in their place, and on CUDA products
+skip blocks whose probabilities are all negligible, if the first chunk has enough of them
+(:mod:`nashlearn.torch.triton_tempered`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from nashlearn.torch.linear_products import (
+    accumulator,
+    add_product,
+    arriving,
+    capturing,
+    primitives,
+    row_chunks,
+    scores,
+)
+
+__all__ = ["losses_and_gradients"]
+
+_WORTH_SKIPPING = 0.5  # share of live blocks below which skipping the others pays
+
+
+def _rows(n: int, d: int, k: int) -> int:
+    """Rows of a chunk, so that it and the gradients take half of what all scores and the gradients would take.
+
+    At least an eighth of the rows, since each chunk adds to the whole gradient of the weight. The half may be passed by
+    a hundredth.
+    """
+    return max(n // 8, int((n * k - n * d - k * d) * 1.02) // (2 * k))
+
+
+def losses_and_gradients(
+    h: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, ignore_index: int, smoothing: float,
+    scale: Tensor | None, needs: Sequence[bool],
+) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:  # fmt: skip
+    """The loss of each row; with ``scale`` also the gradients that are needed of the losses times ``scale``.
+
+    Gradients have the type of :func:`nashlearn.torch.linear_products.accumulator`.
+    """
+    (n, d), k = h.shape, len(weight)
+    wide = torch.float64 if h.dtype == torch.float64 else torch.float32
+    total = accumulator(h.dtype, n, k)
+    rows = h.new_empty(n, dtype=wide)
+    dh = h.new_empty(h.shape, dtype=total) if scale is not None and needs[0] else None
+    dw = weight.new_empty(weight.shape, dtype=total) if scale is not None and needs[1] else None
+    db = weight.new_zeros(k, dtype=wide) if scale is not None and needs[2] else None
+    at, room, skip = primitives(h.device), None, False
+    for part in row_chunks(n, k, h.element_size(), _rows(n, d, k)):
+        first = part.start == 0
+        room = h.new_empty(len(h[part]) * k) if room is None else room
+        chunk = scores(h[part], weight, bias, room)
+        share = None if scale is None else scale[part]
+        live = at.temper(chunk, target[part], ignore_index, smoothing, rows[part], share, first or skip)
+        if share is None:
+            continue
+        look = first and live is not None and part.stop < n and not capturing(h.device)
+        alive = arriving(live.float().mean()) if look else None
+        if db is not None:
+            db += chunk.sum(0, dtype=wide)
+        if skip:
+            at.live_products(chunk, live, h[part], weight, None if dh is None else dh[part], dw)
+            continue
+        if dh is not None:
+            add_product(dh[part], chunk, weight, first=True)
+        if dw is not None:
+            add_product(dw, chunk.t(), h[part], first)
+        if alive is not None:  # one look for the batch, while the products run
+            skip = alive() < _WORTH_SKIPPING
+    if dw is not None and n == 0:
+        dw.zero_()
+    return rows, dh, dw, None if db is None else db.to(total)
