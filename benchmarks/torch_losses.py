@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks import report
 
-__all__ = ["interleaved", "run"]
+__all__ = ["interleaved", "peak", "run"]
 
 SIZES = ((2**20, 10), (2**17, 100), (2**15, 1000), (8192, 32000), (4096, 65536), (2048, 131072))
 SPREADS = (0.01, 1.0, 5.0)
@@ -116,7 +116,7 @@ def interleaved(steps: dict[str, Step], repeats: int) -> dict[str, float]:
     return {name: statistics.median(times) for name, times in took.items()}
 
 
-def _peak(step: Step) -> int:
+def peak(step: Step) -> int:
     """Bytes that one step holds at most, beyond what was there."""
     import torch
 
@@ -157,7 +157,7 @@ def _against_cross_entropy(b: int, k: int, dtype: Any, repeats: int) -> list[dic
         }
         record: dict[str, Any] = {"b": b, "k": k, "spread": spread, "dtype": str(dtype).removeprefix("torch.")}
         record["seconds"] = interleaved(steps, repeats)
-        record["bytes"] = {"ours": _peak(eager), "cross-entropy": _peak(peer), "scores": x.numel() * x.element_size()}
+        record["bytes"] = {"ours": peak(eager), "cross-entropy": peak(peer), "scores": x.numel() * x.element_size()}
         record["deterministic"] = bool(torch.equal(eager(0), eager(0)))
         records.append(record)
         del steps, inputs, x, room
