@@ -39,8 +39,8 @@ class NashHead(torch.nn.Module):
     bias : bool
         Whether scores have an offset for each class.
     smoothing : float
-        Weight of the adversary's entropy, in units of the loss. 0 is the exact game, whose step is the fastest; 0.3 is
-        a good value to begin with where accuracy counts.
+        Weight of the adversary's entropy, in units of the loss. 0 is the exact game, whose step is the fastest;
+        positive values make the loss strictly proper. Choose it by validation.
     weight : Tensor (n_classes,), optional
         What multiplies the loss of each class. The mean is over these weights.
     ignore_index : int
