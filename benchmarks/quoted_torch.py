@@ -71,3 +71,38 @@ def bilstm() -> tuple[str, ...]:
     """Chunk F1 with the chain game, cross-entropy and a CRF."""
     runs = read("examples/torch/results/tagger.json")["runs"]
     return fixed((runs[name]["chunk_f1"] for name in ("chain game", "cross-entropy", "CRF")), 1)
+
+
+def _head(classes: tuple[str, ...], spreads: tuple[str, ...], column: int) -> list[str]:
+    """Entries of a column of the table of heads, as it prints them, least and largest."""
+    rows = read("benchmarks/results/torch_head.json")["tables"][0]["rows"]
+    found = [row[column] for row in rows if row[0].split()[-1] in classes and row[1] in spreads]
+    return [min(found, key=float), max(found, key=float)]
+
+
+def heads() -> tuple[str, ...]:
+    """The exact head over compiled cross-entropy: time at many and at fewer classes, memory, before training."""
+    large, small, trained = ("131072", "262144"), ("32000",), ("0.3", "1", "3", "1, ranked")
+    every = (*large, *small)
+    return (
+        *_head(large, trained, 5), *_head(small, trained, 5), *_head(every, trained, 7), *_head(every, ("1e-06",), 5),
+    )  # fmt: skip
+
+
+def tempered_heads() -> tuple[str, ...]:
+    """The tempered head over compiled cross-entropy: time, before training, memory, and where scores are ranked."""
+    every, trained = ("32000", "131072", "262144"), ("0.3", "1", "3")
+    return (
+        *_head(every, trained, 10), *_head(every, ("0.01", "1e-06"), 10), *_head(every, trained, 12),
+        *_head(every[1:], ("1, ranked",), 10),
+    )  # fmt: skip
+
+
+def other_heads() -> tuple[str, str]:
+    """Liger's and cut-cross-entropy over compiled cross-entropy."""
+    rows = read("benchmarks/results/torch_head.json")["tables"][1]["rows"]
+    seconds = {(size, loss): float(time.split()[0]) for size, loss, time, _ in rows}
+    ratios = [
+        t / seconds[size, "compiled"] for (size, loss), t in seconds.items() if loss in ("Liger", "cut-cross-entropy")
+    ]
+    return f"{min(ratios):.1f}", f"{max(ratios):.1f}"

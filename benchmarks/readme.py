@@ -167,6 +167,20 @@ _GPU = [
     Claim("as graphs these sizes take {} to {} of the time of cross-entropy", quoted_torch.small_batches_as_graphs),
     Claim("spares no launch and took {} to {} µs", quoted_torch.small_batches_compiled),
 ]
+_HEADS = [
+    Claim(
+        "the exact head takes {} to {} of the time with 131,072 and 262,144 classes and {} to {} with 32,000, at {} to "
+        "{} of the extra memory; before training, when all classes are alike, {} to {} of the time",
+        quoted_torch.heads,
+    ),
+    Claim(
+        "The tempered head takes {} to {} of the time, before training {} to {}, at {} to {} of the memory; with "
+        "131,072 classes and more it takes {} to {} where scores fall",
+        quoted_torch.tempered_heads,
+    ),
+    Claim("cut-cross-entropy took {} to {} times as long as compiled cross-entropy", quoted_torch.other_heads),
+]
+_HEADS_OTHERS = (r"H200", r"bfloat16", r"131,072", r"262,144", r"with 32,000", r"probabilities are 0 then")
 _GPU_OTHERS = (
     r"cost matrix of ten classes", r"one thread", r"is three launches", r"tens of thousands of classes",
     r"a million rows of ten", r"131,072 × 100 and 32,768 × 1000", r"H200",
@@ -175,6 +189,13 @@ _GPU_OTHERS = (
 PAGES = [
     Page("README.md", _readme(), _OTHERS),
     Page("docs/pytorch.md", _GPU, _GPU_OTHERS, start="A cost matrix of ten classes took", end="All figures:"),
+    Page(
+        "docs/pytorch.md",
+        _HEADS,
+        _HEADS_OTHERS,
+        start="On an H200, forward and backward in bfloat16",
+        end="All figures:",
+    ),
 ]
 
 
