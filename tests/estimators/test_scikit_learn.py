@@ -29,7 +29,7 @@ ESTIMATORS = [NashClassifier(), NashClassifier("squared"), NashOrdinalClassifier
 def expected_failures(estimator) -> dict[str, str]:
     """For distances between grades the largest entry of p may lie beside the largest score, as it should."""
     if isinstance(estimator, NashClassifier) and estimator.loss == "absolute":
-        return {"check_classifiers_train": "predict follows the scores, p interpolates between two grades"}
+        return {"check_classifiers_train": "predict follows p, which interpolates between two grades, not the scores"}
     return {}
 
 

@@ -30,6 +30,20 @@ def _push(rows, slots, coefficients, KC):
                     KC[c, j] += step * rows[slots[s], j]
 
 
+@njit(cache=True, nogil=True)
+def _push_exactly(rows, slots, coefficients, KC, lost):
+    for s in range(slots.size):
+        for c in range(coefficients.shape[1]):
+            step = coefficients[s, c]
+            if step != 0.0:
+                for j in range(KC.shape[1]):
+                    term, before = step * rows[slots[s], j], KC[c, j]
+                    total = before + term
+                    taken = total - before
+                    lost[c, j] += (before - (total - taken)) + (term - taken)
+                    KC[c, j] = total
+
+
 class Kernel:
     """A positive semidefinite kernel by name or callable, with its parameters bound to the training data.
 
@@ -185,6 +199,12 @@ class Gram:
         """The principal submatrix of rows that ``rows`` has just returned the slots of."""
         return np.ascontiguousarray(self._rows[np.ix_(slots, wanted)])
 
-    def push(self, slots: np.ndarray, coefficients: np.ndarray, KC: np.ndarray) -> None:
-        """Add the kept rows times their coefficients (rows, m) to ``KC`` (m, n)."""
-        _push(self._rows, slots, coefficients, KC)
+    def push(self, slots: np.ndarray, coefficients: np.ndarray, KC: np.ndarray, lost: np.ndarray | None = None) -> None:
+        """Add the kept rows times their coefficients (rows, m) to ``KC`` (m, n).
+
+        What rounding of the sums loses is added to ``lost``, where that is given.
+        """
+        if lost is None:
+            _push(self._rows, slots, coefficients, KC)
+        else:
+            _push_exactly(self._rows, slots, coefficients, KC, lost)

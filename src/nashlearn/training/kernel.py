@@ -264,6 +264,10 @@ def climb(problem: KernelProblem, Q: np.ndarray, progress: Progress, rng: np.ran
         _rank(problem.game.params, scores, Q, shares, diagonal, problem.game.n_options, near, promise)
         if saved is None:
             _certify(problem, state, scores, truth, progress)
+            if progress.apparent_gap <= progress.tol < progress.gap:  # what rounding adds up to may be to blame
+                _refresh(problem, state)
+                scores = np.ascontiguousarray(problem.span.scores(state.KC.T, state.C))
+                _certify(problem, state, scores, truth, progress)
             if progress.saves():
                 progress.save("climb", Q=Q, KC=state.KC, counts=(state.mu, state.error))
         saved = None
@@ -278,22 +282,28 @@ def climb(problem: KernelProblem, Q: np.ndarray, progress: Progress, rng: np.ran
 
 
 def _refresh(problem: KernelProblem, state: _State) -> None:
-    """Compute the scores anew from the coefficients."""
+    """Compute the scores anew from the coefficients, without the rounding of sums."""
     gram = problem.gram
     reduced = problem.span.reduce(state.C)
     support = np.flatnonzero(reduced.any(axis=1))
-    state.KC[:], state.error = 0.0, 0.0
+    state.KC[:], lost = 0.0, np.zeros_like(state.KC)
     for start in range(0, support.size, gram.capacity):
         part = support[start : start + gram.capacity]
-        state.error += _push(problem, part, gram.rows(part), reduced[part], state.KC)
+        gram.push(gram.rows(part), reduced[part], state.KC, lost)
+    state.KC += lost
+    state.error = 2.0 * UNIT * _way(problem, support, reduced[support])  # of the products, and of the result
+
+
+def _way(problem: KernelProblem, chosen: np.ndarray, change: np.ndarray) -> float:
+    """A bound of ``sum_j |K_ij| |change_j|`` for all ``i``."""
+    sizes = np.sqrt(np.maximum(problem.gram.diagonal, 0.0))
+    return float((sizes[chosen] @ np.abs(change)).max(initial=0.0) * sizes.max())
 
 
 def _push(problem: KernelProblem, chosen: np.ndarray, slots: np.ndarray, change: np.ndarray, KC: np.ndarray) -> float:
     """Add kept rows of the Gram matrix times the changes of their coefficients to ``KC``; how wrong that may be."""
     problem.gram.push(slots, change, KC)
-    sizes = np.sqrt(np.maximum(problem.gram.diagonal, 0.0))
-    way = float((sizes[chosen] @ np.abs(change)).max(initial=0.0) * sizes.max())
-    return UNIT * (chosen.size + 1) * (float(np.abs(KC).max()) + way)
+    return UNIT * (chosen.size + 1) * (float(np.abs(KC).max()) + _way(problem, chosen, change))
 
 
 def _certify(problem: KernelProblem, state: _State, scores: np.ndarray, truth: np.ndarray, progress: Progress) -> None:
