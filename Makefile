@@ -20,7 +20,7 @@ help:
 	@echo "make demo       fit each estimator on small data and print what it certifies"
 	@echo "make test       ruff, mypy and the tests (minutes)"
 	@echo "make test-slow  the tests marked slow too, then test-mutants"
-	@echo "make test-mutants  small changes that would make the library wrong, each with tests that must fail (half an hour),"
+	@echo "make test-mutants  small changes that would make the library wrong, each with tests that must fail (a quarter of an hour),"
 	@echo "                or MUTANTS='planes torch' of them, by the beginning of their names"
 	@echo "make test-oldest  the core's tests with the oldest versions that pyproject.toml allows, in a .venv-oldest"
 	@echo "make fuzz       every reader against a fuzzer, SECONDS=300 each, or TARGETS='csv model' of them"
