@@ -159,6 +159,8 @@ def test_offsets_that_all_trees_share_cost_no_digits(case, seed, mu):
     game, scores, _ = case
     n, rng = len(scores), np.random.default_rng(seed)
     scores = np.round(scores * 2**20) / 2**20
+    if np.isneginf(scores).sum() > n:  # without an interior smoothed games may end at larger gaps, with a warning
+        mu = 0.0
     offset = rng.integers(-(2**22), 2**22, size=n).astype(float)
     moved, total = scores + offset.reshape(-1, *(1,) * (scores.ndim - 1)), offset.sum()
     if game.labels.single_root:

@@ -182,7 +182,7 @@ def test_a_prediction_that_is_not_proved_best_warns():
     edges = np.array([(u, v) for u in range(30) for v in range(u + 1, 30)])
     X = [(rng.standard_normal((30, 4)), edges, rng.standard_normal((len(edges), 3))) for _ in range(3)]
     y = [rng.integers(0, 5, 30) for _ in X]
-    model = NashMarkovNetwork(exact=False, alpha=1e-3, smoothing=1.0, tol=1.0).fit(X, y)
+    model = NashMarkovNetwork(exact=False, alpha=1e-3, smoothing=1.0, tol=0.5).fit(X, y)
     with pytest.warns(ConvergenceWarning, match=r"[1-3] labeling\(s\) not proved best"):
         model.predict(X, time_limit=0.01)
     model.predict(X, method="ascent")

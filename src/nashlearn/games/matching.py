@@ -176,7 +176,8 @@ class MatchingGame(Game):
         smoothing : float
             ``mu`` in ``- mu/2 |q|²``: makes ``F`` differentiable, at most ``mu n / 2`` below the exact game.
         tol : float
-            Gap to aim at, relative to the number of elements; a looser one saves iterations.
+            Gap to aim at, relative to the number of elements; a looser one saves iterations. Rows and columns of both
+            strategies sum to 1 up to about a tenth of it, and their gap is known to as much.
         n_jobs : int
             Threads, each for a part of the batch.
 
