@@ -182,6 +182,8 @@ def test_a_loss_with_a_free_option_has_the_objective_zero():
     X, y = SENTENCES
     model = NashTagger([[0, 0], [3, 0]], alpha=0.1, smoothing=0).fit(X, y)
     assert model.objective_ == 0 == model.dual_gap_ == model.worst_case_risk() - model._accuracy
+    unweighted = NashTagger(alpha=0.1, smoothing=0).fit(X, y, node_weight=[np.zeros(3), np.zeros(2)])
+    assert unweighted.objective_ == 0 == unweighted.dual_gap_
 
 
 def test_an_interrupt_before_the_first_step_reports_no_gap_beyond_the_objective():

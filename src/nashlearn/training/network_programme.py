@@ -78,8 +78,9 @@ class NetworkProgramme:
 
     def run(self, progress: Progress) -> None:
         """Follow the central path, and offer every point with its certificate."""
-        if self.problem.complete and not self.problem.networks.costs.max(axis=1).all():
-            progress.offer(np.zeros(self.problem.n_weights), 0.0, 0.0)  # an option that never costs anything
+        networks = self.problem.networks
+        if self.problem.complete and not (networks.costs.max(axis=1).all() and networks.counts.any()):
+            progress.offer(np.zeros(self.problem.n_weights), 0.0, 0.0)  # some option never costs anything
             return
         saved = progress.resume("programme")
         n_weights, d = self.problem.n_weights, [cover.made.y.size for cover in self._covers]
