@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import joblib
 import numpy as np
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from nashlearn.distributed.answers import lazily
 from nashlearn.estimators._base import number
 from nashlearn.estimators._deciding import DECISIONS
 from nashlearn.estimators._missing import (
@@ -27,12 +24,12 @@ from nashlearn.estimators._missing import (
     labelled_moments,
     propensities,
 )
+from nashlearn.estimators._network_answers import SETTLED, PlayingNetworks
 from nashlearn.estimators._network_input import Graphs, NamedFeatures, labels_of, node_counts
 from nashlearn.estimators._parameters import check_parameters
-from nashlearn.estimators._structured import StructuredNash, example_weights
+from nashlearn.estimators._structured import example_weights
 from nashlearn.estimators._vocabulary import united, vocabulary
 from nashlearn.games.markov.batch import Networks
-from nashlearn.games.markov.settled import Settled, settle
 from nashlearn.games.threads import threads
 from nashlearn.training.network import NetworkProblem, edge_scores
 from nashlearn.training.network_programme import NetworkProgramme, is_small
@@ -41,16 +38,13 @@ from nashlearn.training.node_features import DenseFeatures, SparseFeatures
 __all__ = ["NetworkNash"]
 
 _SCHEDULE = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
-_SETTLED = 1e-2  # accuracy of strategies, relative to tol and the largest loss
 
 
-class NetworkNash(StructuredNash):
+class NetworkNash(PlayingNetworks):
     """A game over labelings. Subclasses say how ``X`` is read and which columns it is given besides."""
 
     loss: Any
-    smoothing: float
-    decision: str = "auto"  # also of models that were saved before there was a choice,
-    decision_: str  # which have no such attribute and decide by scores
+    decision: str = "auto"  # also of models that were saved before there was a choice
     fit_intercept: bool
     unseen_pairs: bool
     propensity: str
@@ -224,7 +218,7 @@ class NetworkNash(StructuredNash):
     def _play_on(self, networks: Networks) -> None:
         """Keep what follows from the loss: the networks' scale, the accuracy of strategies, the rule of decisions."""
         self._networks = networks
-        self._accuracy = _SETTLED * float(self.tol) * networks.scale
+        self._accuracy = SETTLED * float(self.tol) * networks.scale
         if self.decision == "auto":
             self.decision_ = "scores" if networks.answers_by_scores else "equilibrium"
         else:
@@ -339,87 +333,3 @@ class NetworkNash(StructuredNash):
         nodes.scores(self._weights[: self._node_weights], S, run)
         T = edge_scores(self._weights[self._node_weights :], graphs.edge_features, k)
         return graphs, networks, S, T, run
-
-    def _split(self, rows: np.ndarray, graphs: Graphs, networks: Networks) -> list[np.ndarray]:
-        """Answers for the networks' rows as one array for each example."""
-        answers = np.empty_like(rows)
-        answers[networks.order] = rows
-        return np.split(answers, graphs.offsets[1:-1])
-
-    @lazily
-    def decision_function(self, X: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Scores of each example: of nodes (n, k) and of edges (m, k, k)."""
-        graphs, networks, S, T, _ = self._scored(X)
-        counts = graphs.edge_counts
-        tables = np.broadcast_to(T, (int(counts.sum()), *T.shape[1:]))
-        return list(zip(self._split(S, graphs, networks), np.split(tables, np.cumsum(counts)[:-1]), strict=True))
-
-    @lazily
-    def predict(self, X: Any, **options: Any) -> list[np.ndarray]:
-        """The labels of each example, by the rule that ``decision_`` names.
-
-        ``"scores"``: the labeling with the largest score. ``options`` are for graphs that are not played exactly, those
-        of ``maximise`` of :func:`nashlearn.games.markov`: ``method="ascent"`` for a fast search, ``time_limit`` seconds
-        for each. Warns where the time was up before a labeling was proved best.
-        ``"equilibrium"``: at each node the label with the largest entry of :meth:`strategy`; options play no part.
-        """
-        graphs, networks, S, T, run = self._scored(X)
-        return self._split(self.classes_[self._labels(networks, S, T, run, **options)], graphs, networks)
-
-    def _labels(self, networks: Networks, S: np.ndarray, T: np.ndarray, run: Any, **options: Any) -> np.ndarray:
-        """The predicted labels (n,), in the order of rows."""
-        if getattr(self, "decision_", "scores") == "scores":
-            return networks.argmax(S, T, run, **options)
-        return self._settle(networks, S, T, run).p.argmax(axis=1)
-
-    @lazily
-    def strategy(self, X: Any, node_weight: Any = None) -> list[np.ndarray]:
-        """The predictor's strategy ``p`` (n, k) at each node of each example: minimax optimal and sparse.
-
-        Answers drawn from it are what :meth:`worst_case_risk` bounds the loss of. ``node_weight`` is as that of
-        :meth:`fit`: a model that was trained with it plays the same loss only where it is given here too.
-        """
-        graphs, networks, S, T, run = self._scored(X, node_weight)
-        found = self._settle(networks, S, T, run, accurate=True)
-        return self._split(found.p, graphs, networks)
-
-    @lazily
-    def predict_proba(self, X: Any) -> list[np.ndarray]:
-        """The predictor's strategy (n, k) at each node, as :meth:`strategy` returns it; not calibrated."""
-        graphs, networks, S, T, run = self._scored(X)
-        return self._split(self._settle(networks, S, T, run).p, graphs, networks)
-
-    @lazily
-    def marginals(self, X: Any) -> list[np.ndarray]:
-        """The adversary's label distribution (n, k) at each node, softened by ``smoothing``; not calibrated."""
-        graphs, networks, S, T, run = self._scored(X)
-        return self._split(self._settle(networks, S, T, run).q, graphs, networks)
-
-    def _settle(self, networks: Networks, S: np.ndarray, T: np.ndarray, run: Any, *, accurate: bool = False) -> Settled:
-        """Both players' strategies; warn where their gap exceeds ``tol``, or, for guarantees, the accuracy aimed at."""
-        aim = self._accuracy or _SETTLED * self.tol * networks.scale
-        found = settle(networks, S, T, float(self.smoothing), aim, run)
-        limit = aim if accurate else max(aim, self.tol * networks.scale)
-        if found.gap > limit:
-            warnings.warn(
-                f"strategies were left at a gap of {found.gap:.1e} a node, above {limit:.1e}; "
-                + ("worst_case_risk allows for no more than that; " if accurate else "")
-                + "a larger smoothing is settled sooner",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        return found
-
-    def _mistakes(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        graphs, networks, S, T, run = self._scored(X)
-        labels, missing = labels_of(y, graphs.sizes)
-        position = {label: i for i, label in enumerate(self.classes_.tolist())}
-        unknown = [label for label in labels[~missing] if label not in position]
-        if unknown:
-            raise ValueError(f"y holds the label {unknown[0]!r}, which was not seen in fit; known: {self.classes_}.")
-        codes = np.array([position.get(label, 0) for label in labels])
-        answers = np.empty(networks.n, dtype=np.int64)
-        answers[networks.order] = self._labels(networks, S, T, run)
-        losses = np.where(missing, 0.0, networks.costs[answers, codes])
-        starts = graphs.offsets[:-1]
-        return np.add.reduceat(losses, starts), np.add.reduceat((~missing).astype(float), starts)
