@@ -47,7 +47,9 @@ def test_views_are_a_linear_design(problem):
     assert design.vertices(heads).sum() == design.sizes.sum()
 
 
-@pytest.mark.parametrize(("method", "slack"), [("marginal", 0.1), ("stochastic", 0.15), ("game", 0.1)])
+@pytest.mark.parametrize(
+    ("method", "slack"), [pytest.param("marginal", 0.1, marks=pytest.mark.slow), ("stochastic", 0.15), ("game", 0.1)]
+)
 def test_published_training_lowers_the_games_objective(problem, method, slack):
     """Near the certified optimum, above it, and far below where it starts."""
     design, heads = problem
