@@ -195,11 +195,6 @@ def tagger_iterations() -> tuple[str, ...]:
     return fixed((ratios["CoNLL-2000"], ratios["OCR letters"]), 2)
 
 
-def tagger_has_equal_iterations() -> bool:
-    """Whether the benchmark was run since it compares equal iterations."""
-    return any("stop" in r for r in records("markov"))
-
-
 def tagger_equal(data: str) -> tuple[str, ...]:
     """Score and seconds of crfsuite after our iterations; score, seconds and iterations of ours at its own ``tol``."""
     crf, ours = _trainings(data, "crfsuite", "iterations"), _trainings(data, "(chosen)", "own rule")
