@@ -181,7 +181,7 @@ def test_early_ends_are_honest(max_iter):
 def test_a_loss_with_a_free_option_has_the_objective_zero():
     X, y = SENTENCES
     model = NashTagger([[0, 0], [3, 0]], alpha=0.1, smoothing=0).fit(X, y)
-    assert model.objective_ == 0 == model.dual_gap_ == model.worst_case_risk() - model._accuracy
+    assert model.objective_ == 0 == model.dual_gap_ == model.worst_case_risk() - model._accuracy()
     unweighted = NashTagger(alpha=0.1, smoothing=0).fit(X, y, node_weight=[np.zeros(3), np.zeros(2)])
     assert unweighted.objective_ == 0 == unweighted.dual_gap_
 
@@ -241,3 +241,27 @@ def test_edge_features_keep_their_width_where_no_training_graph_has_an_edge(smoo
     assert model.predict(with_edge)[0].shape == (2,)
     with pytest.raises(ValueError, match="3 edge features; expected 4"):
         model.predict([(rng.normal(size=(2, 3)), [(0, 1)], np.ones((1, 3)))])
+
+
+def test_models_saved_before_there_was_a_choice_decide_by_scores_and_keep_their_bound():
+    X, y = SENTENCES
+    model = NashTagger("absolute", alpha=0.1).fit(X, y)
+    assert model.decision_ == "scores"  # of two labels: one mistake costs as much as the other
+    model = NashTagger([[0, 3], [1, 0]], alpha=0.1).fit(X, y)
+    bound, p = model.worst_case_risk(), model.strategy(X)
+    assert model.decision_ == "equilibrium"
+    assert model.set_params(decision="scores").decision_ == "scores"
+    for name in ("decision", "_answers_by_scores", "_scale"):
+        vars(model).pop(name)
+    assert model.decision_ == "scores" and model.get_params()["decision"] == "auto"
+    assert model.worst_case_risk() == bound
+    assert all((a == b).all() for a, b in zip(model.strategy(X), p, strict=True))
+
+
+def test_options_of_a_search_that_is_not_made_are_checked_all_the_same():
+    X, y = SENTENCES
+    model = NashTagger([[0, 3], [1, 0]], alpha=0.1).fit(X, y)
+    with pytest.raises(ValueError, match="method must be one of"):
+        model.predict(X, method="quick")
+    with pytest.raises(TypeError):
+        model.predict(X, limit=3)

@@ -24,7 +24,7 @@ from nashlearn.estimators._missing import (
     labelled_moments,
     propensities,
 )
-from nashlearn.estimators._network_answers import SETTLED, PlayingNetworks
+from nashlearn.estimators._network_answers import PlayingNetworks
 from nashlearn.estimators._network_input import Graphs, NamedFeatures, labels_of, node_counts
 from nashlearn.estimators._parameters import check_parameters
 from nashlearn.estimators._structured import example_weights
@@ -44,7 +44,6 @@ class NetworkNash(PlayingNetworks):
     """A game over labelings. Subclasses say how ``X`` is read and which columns it is given besides."""
 
     loss: Any
-    decision: str = "auto"  # also of models that were saved before there was a choice
     fit_intercept: bool
     unseen_pairs: bool
     propensity: str
@@ -119,9 +118,7 @@ class NetworkNash(PlayingNetworks):
         return 0.0, tuple(self._networks.scale * s for s in _SCHEDULE)
 
     def _programme(self, problem: Any) -> NetworkProgramme | None:
-        if self.smoothing > 0 or not hasattr(problem, "networks") or not is_small(problem):
-            return None
-        return NetworkProgramme(problem, float(self.alpha))
+        return None if self.smoothing > 0 or not is_small(problem) else NetworkProgramme(problem, float(self.alpha))
 
     def _read(self, X: Any, grow: bool) -> Graphs:
         """``X`` as graphs; ``grow`` in training, where features get their columns."""
@@ -216,13 +213,9 @@ class NetworkNash(PlayingNetworks):
         self.is_exact_ = self._networks.is_exact  # so far
 
     def _play_on(self, networks: Networks) -> None:
-        """Keep what follows from the loss: the networks' scale, the accuracy of strategies, the rule of decisions."""
+        """Keep the networks of training, and what predictions need to know of their loss."""
         self._networks = networks
-        self._accuracy = SETTLED * float(self.tol) * networks.scale
-        if self.decision == "auto":
-            self.decision_ = "scores" if networks.answers_by_scores else "equilibrium"
-        else:
-            self.decision_ = self.decision
+        self._scale, self._answers_by_scores = networks.scale, networks.answers_by_scores
 
     @property
     def _incomplete(self) -> bool:

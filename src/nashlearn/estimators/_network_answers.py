@@ -7,24 +7,43 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
 from nashlearn.distributed.answers import lazily
 from nashlearn.estimators._network_input import Graphs, labels_of
 from nashlearn.estimators._structured import StructuredNash
 from nashlearn.games.markov.batch import Networks
+from nashlearn.games.markov.game import loss_of
+from nashlearn.games.markov.labelings import check_options
 from nashlearn.games.markov.settled import Settled, settle
 
-__all__ = ["SETTLED", "PlayingNetworks"]
+__all__ = ["PlayingNetworks"]
 
-SETTLED = 1e-2  # accuracy of strategies, relative to tol and the largest loss
+_SETTLED = 1e-2  # accuracy of strategies, relative to tol and the largest loss
 
 
 class PlayingNetworks(StructuredNash):
     """Predictions of a model whose ``_scored`` makes networks and their scores of ``X``."""
 
+    loss: Any
     smoothing: float
     classes_: np.ndarray
-    decision_: str  # missing in models saved before there was a choice, which decide by scores
+    # Models that were saved before there was a choice have none of these, and decide by scores.
+    decision: str = "auto"
+    _answers_by_scores: bool = True
+    _scale: float | None = None
+
+    @property
+    def decision_(self) -> str:
+        """The rule that ``predict`` follows: ``"scores"`` or ``"equilibrium"``."""
+        check_is_fitted(self)
+        if self.decision == "auto":
+            return "scores" if self._answers_by_scores else "equilibrium"
+        return self.decision
+
+    def _accuracy(self) -> float:
+        largest = loss_of(self.loss, np.array([self.classes_.size]), np.ones(1))[1][0].max()
+        return _SETTLED * float(self.tol) * float(self._scale or largest)
 
     def _scored(self, X: Any, node_weight: Any = None) -> tuple[Graphs, Networks, np.ndarray, np.ndarray, Any]:
         """Graphs, networks, scores of their rows and edges, and how to call in threads."""
@@ -58,8 +77,9 @@ class PlayingNetworks(StructuredNash):
 
     def _labels(self, networks: Networks, S: np.ndarray, T: np.ndarray, run: Any, **options: Any) -> np.ndarray:
         """The predicted labels (n,), in the order of rows."""
-        if getattr(self, "decision_", "scores") == "scores":
+        if self.decision_ == "scores":
             return networks.argmax(S, T, run, **options)
+        check_options(**options)
         return self._settle(networks, S, T, run).p.argmax(axis=1)
 
     @lazily
@@ -87,7 +107,7 @@ class PlayingNetworks(StructuredNash):
 
     def _settle(self, networks: Networks, S: np.ndarray, T: np.ndarray, run: Any, *, accurate: bool = False) -> Settled:
         """Both players' strategies; warn where their gap exceeds ``tol``, or, for guarantees, the accuracy aimed at."""
-        aim = self._accuracy or SETTLED * self.tol * networks.scale
+        aim = self._accuracy()
         found = settle(networks, S, T, float(self.smoothing), aim, run)
         limit = aim if accurate else max(aim, self.tol * networks.scale)
         if found.gap > limit:

@@ -14,6 +14,7 @@ from nashlearn.distributed.answers import mistakes
 from nashlearn.distributed.bags import bag_problem
 from nashlearn.distributed.collections import is_collection
 from nashlearn.estimators._parameters import check_parameters, number, opened_checkpoint
+from nashlearn.training.played import SETTLED
 from nashlearn.training.progress import Round, scaling_advice
 from nashlearn.training.smooth import Programme, StructuredProblem, anneal
 
@@ -62,7 +63,6 @@ class StructuredNash(BaseEstimator):
     checkpoint: Any
     callback: Callable[[Round], object] | None
     _weights: np.ndarray
-    _accuracy: float = 0.0  # in units of the loss per variable, of the strategies that are played
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Train to a relative duality gap of ``tol``.
@@ -86,6 +86,7 @@ class StructuredNash(BaseEstimator):
         self._check_parameters()
         problem: StructuredProblem
         data: tuple[Any, ...]
+        programme: Programme | None = None
         before = vars(self).copy()
         try:
             if is_collection(X):
@@ -93,6 +94,7 @@ class StructuredNash(BaseEstimator):
                 data, features = (X.name, getattr(y, "name", None), getattr(sample_weight, "name", None)), ()
             else:
                 problem, data, features = self._problem(X, y, sample_weight), (X, y, sample_weight), X
+                programme = self._programme(problem)
             checkpoint = opened_checkpoint(self, *data, self._also())
         except Exception:  # data that are refused leave an earlier fit as it was
             self.__dict__.clear()
@@ -114,7 +116,7 @@ class StructuredNash(BaseEstimator):
             max_time=self.max_time,
             callback=self.callback,
             checkpoint=checkpoint,
-            programme=self._programme(problem),
+            programme=programme,
             advice=lambda: scaling_advice(_matrices(features)),
         )
         self._weights = trained.w
@@ -188,6 +190,10 @@ class StructuredNash(BaseEstimator):
     def _check_parameters(self) -> None:
         check_parameters(self)
 
+    def _accuracy(self) -> float:
+        """How far strategies may be from settled, in units of the loss of a variable."""
+        return SETTLED
+
     def task_loss(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean loss per predicted variable of the predictions on labelled data."""
         if is_collection(X):
@@ -220,4 +226,4 @@ class StructuredNash(BaseEstimator):
         check_is_fitted(self)
         if not 0 <= number(radius, "radius") < np.inf:
             raise ValueError(f"radius must be a finite number, not negative; got {radius!r}.")
-        return self._loss_of_training + self._accuracy + float(radius) * float(np.linalg.norm(self._weights))
+        return self._loss_of_training + self._accuracy() + float(radius) * float(np.linalg.norm(self._weights))

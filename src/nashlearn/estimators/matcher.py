@@ -21,7 +21,6 @@ from nashlearn.estimators._matching_input import (
 )
 from nashlearn.estimators._structured import StructuredNash, example_weights
 from nashlearn.training.matching import Example, MatchingDesign, MatchingProblem
-from nashlearn.training.played import SETTLED
 
 __all__ = ["NashMatcher"]
 
@@ -102,8 +101,6 @@ class NashMatcher(StructuredNash):
     >>> matcher.predict([np.eye(3)[:, :, None] * [1.0, 0.0]])
     [array([0, 1, 2])]
     """
-
-    _accuracy = SETTLED
 
     def __init__(
         self,

@@ -26,7 +26,6 @@ from nashlearn.training.arcs import (
     token_basis,
 )
 from nashlearn.training.missing_heads import completed, known_share, known_weights
-from nashlearn.training.played import SETTLED
 from nashlearn.training.tree_blocks import train_blocks
 
 __all__ = ["NashParser"]
@@ -160,7 +159,6 @@ class NashParser(StructuredNash):
     (1.0, True)
     """
 
-    _accuracy = SETTLED
     _basis: np.ndarray | None
     _kind: tuple[int, int, bool]
     _known: float  # share of heads that are known in all partitions
