@@ -98,11 +98,10 @@ class NetworkProgramme:
             z = self._multipliers(G @ y - h)
         else:
             y, z = saved["y"], saved["z"]
-        floor = 0.0 if self.problem.complete else -np.inf
         for point in central_path(G, h, c, b, y, z, n_weights):
             w = self._unit * point.y[:n_weights]
             value = self._unit * float(c @ point.y + 0.5 * (b * point.y) @ point.y)
-            progress.offer(w, value, max(self._bound(point.z), floor))
+            progress.offer(w, value, self._bound(point.z))
             if progress.saves():
                 progress.save("programme", y=point.y, z=point.z)
             if progress.exhausted or progress.gap <= min(progress.tol, _END):

@@ -156,7 +156,6 @@ class _Descent:
         self.planes = Planes(problem.n_weights)
         self.drift = 0.0  # size of what labels lacked at the last look, see Evaluation
         self.excess = 0.0  # what smoothing may have added to the last objective, beyond that at ``target``
-        self.floor = 0.0 if problem.complete else -np.inf  # of every objective
 
     def _guess(self) -> np.ndarray:
         """The metric for the problem's curvature: its root, as curvatures fall during training and leave it behind."""
@@ -177,7 +176,7 @@ class _Descent:
     def certify(self) -> None:
         """Evaluate the weights at ``target`` and keep what that says, unheard."""
         value, _ = self.objective(self.w, self.target)
-        self.progress.keep(self.w, value, max(self.planes.bound(self.alpha, self.target), self.floor))
+        self.progress.keep(self.w, value, self.planes.bound(self.alpha, self.target))
 
     def run(self, stage: int, smoothing: float, tol: float, share: int, saved: Mapping[str, np.ndarray] | None) -> None:
         """Descend to a relative gap of ``tol`` at this smoothing, until there is no time, or until no step helps.
@@ -236,11 +235,9 @@ class _Descent:
 
     def _offer(self, value: float, smoothing: float, dual: float) -> float:
         """Offer the weights with a certificate for ``target``; the best bound of this stage."""
-        dual = max(dual, self.planes.bound(self.alpha, smoothing), self.floor)
+        dual = max(dual, self.planes.bound(self.alpha, smoothing))
         self.progress.offer(
-            self.w,
-            value,
-            dual if smoothing == self.target else max(self.planes.mixed(self.alpha, self.target), self.floor),
+            self.w, value, dual if smoothing == self.target else self.planes.mixed(self.alpha, self.target)
         )
         return dual
 
@@ -310,7 +307,15 @@ def anneal(
     The objective returned is that at the weights returned: replies are renewed there until they no longer lower it by
     more than a small part of the gap, and a programme plays every game to its end.
     """
-    best = Progress(tol, max_iter, verbose, max_time=max_time, callback=callback, checkpoint=checkpoint)
+    best = Progress(
+        tol,
+        max_iter,
+        verbose,
+        max_time=max_time,
+        callback=callback,
+        checkpoint=checkpoint,
+        bound=0.0 if problem.complete else -np.inf,
+    )
     w = np.zeros(problem.n_weights) if start is None else start.astype(np.float64)
     descent = _Descent(problem, alpha, target, w, best, metric)
     try:

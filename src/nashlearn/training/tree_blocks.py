@@ -120,7 +120,7 @@ class _Games:
         self.data, self.omega, self.single_root, self.n_jobs, self._play = data, omega, single_root, n_jobs, play
         self.offset = np.concatenate([[0], np.cumsum(data.size * (data.size + 1))])
         self.true_arcs, rate = self._arcs(heads), known_share(known_weights(heads, omega))
-        self.every, self.complete = np.arange(data.size.size), all((y >= 0).all() for y in heads)
+        self.every = np.arange(data.size.size)
         self.truth = np.zeros(self.offset[-1])
         self.truth[self.true_arcs] = 1.0 / rate
         self.share = np.repeat(omega, [np.count_nonzero(y >= 0) for y in heads]) / rate
@@ -176,8 +176,7 @@ class _Games:
     def dual(self, kept: Replies, alpha: float) -> float:
         """The dual objective at the mixtures, moved into the polytope: a bound of every objective.
 
-        Entropies are concave and not negative, so those of the mixtures lose at most the share that was replaced. Where
-        all heads are known, no loss is negative.
+        Entropies are concave and not negative, so those of the mixtures lose at most the share that was replaced.
         """
         q, share = kept.mixture(self.offset), np.empty(self.data.size.size)
 
@@ -187,8 +186,7 @@ class _Games:
         self._in_threads(work, self.every)
         w = np.zeros(1 << self.data.bits)
         _add_arcs(w, self.data, self.offset, self.omega / alpha, self.truth - q)
-        found = float(self.omega @ ((1.0 - share) * kept.secured())) - 0.5 * alpha * float(w @ w)
-        return max(found, 0.0) if self.complete else found
+        return float(self.omega @ ((1.0 - share) * kept.secured())) - 0.5 * alpha * float(w @ w)
 
 
 def train_blocks(
@@ -214,7 +212,15 @@ def train_blocks(
     answers the loss of sentences, that of the game unless told otherwise.
     """
     games = _Games(data, heads, omega, single_root, n_jobs, play)
-    progress = Progress(tol, max_iter, verbose, max_time=max_time, callback=callback, checkpoint=checkpoint)
+    progress = Progress(
+        tol,
+        max_iter,
+        verbose,
+        max_time=max_time,
+        callback=callback,
+        checkpoint=checkpoint,
+        bound=0.0 if all((y >= 0).all() for y in heads) else -np.inf,
+    )
     n_weights = 1 << data.bits
     w, average, change = np.zeros(n_weights), np.zeros(n_weights), np.zeros(n_weights)
     kept, first = no_replies(games.offset), games.first_reply(heads)
@@ -228,7 +234,6 @@ def train_blocks(
             mine[:] = theirs
         taken, goal = int(saved["taken"]), min(float(saved["goal"]), tol)
         unpack_generator(rng, saved["rng"])
-    bound = 0.0 if games.complete else -np.inf
     try:
         while not progress.done:
             seen, reached = 0.0, _reached(w, kept, omega, alpha)
@@ -246,11 +251,10 @@ def train_blocks(
             reached = _reached(w, kept, omega, alpha)
             if progress.n_iter == max_iter or progress.late or seen <= goal * abs(reached + seen):
                 # Gaps met on the way are an estimate; a certificate costs two passes, so the next waits for half.
-                bound = max(bound, games.dual(kept, alpha))
-                progress.offer(*games.certified((average, w), alpha), bound)
+                progress.offer(*games.certified((average, w), alpha), games.dual(kept, alpha))
                 goal *= 0.5
             else:
-                progress.offer(w, np.inf, bound)
+                progress.offer(w, np.inf, -np.inf)
             if progress.saves():
                 progress.save(
                     "blocks", w=w, average=average, taken=taken, goal=goal, rng=pack_generator(rng), **kept._asdict()
