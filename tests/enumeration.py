@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from itertools import permutations, product
 
 import numpy as np
@@ -97,6 +98,7 @@ def matching_outputs(pairs, leave=None, enter=None, allowed=None) -> Outputs:
     return Outputs(labels, np.hstack(moments), hamming(labels))
 
 
+@cache
 def tree_heads(n: int, single_root: bool) -> np.ndarray:
     """Heads (count, n) of all trees of ``n`` tokens; 0 is the root."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import permutations, product
 
 import numpy as np
+from enumeration import tree_heads
 
 from nashlearn import games
 from nashlearn.game import Game
@@ -77,22 +78,8 @@ def matching() -> Instance:
     return by_blocks("matching", vertices, vertices, 4, 4, symmetry)
 
 
-def trees(single_root: bool) -> np.ndarray:
-    """All heads (0 is the root) of three tokens that make a tree."""
-
-    def reaches_root(heads, d):
-        for _ in heads:
-            if d == 0:
-                return True
-            d = heads[d - 1]
-        return d == 0
-
-    found = [h for h in product(range(4), repeat=3) if all(reaches_root(h, d) for d in (1, 2, 3))]
-    return np.array([h for h in found if not single_root or h.count(0) == 1])
-
-
 def arborescence(single_root: bool) -> Instance:
-    vertices = one_hot(trees(single_root), 4)
+    vertices = one_hot(tree_heads(3, single_root), 4)
     turn = np.array([0, 2, 3, 1])  # tokens 1 -> 2 -> 3 -> 1
     symmetry = np.concatenate([4 * d + turn for d in (1, 2, 0)])
     roots = "single" if single_root else "many"

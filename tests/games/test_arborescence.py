@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from enumeration import tree_heads
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -27,22 +28,9 @@ rules = pytest.mark.parametrize("single_root", [False, True], ids=["many roots",
 
 
 @cache
-def all_heads(n: int, single_root: bool) -> np.ndarray:
-    """Heads of all trees, by trying all heads."""
-    found = []
-    for heads in product(range(n + 1), repeat=n):
-        reached = {0}
-        for _ in range(n):
-            reached |= {d + 1 for d in range(n) if heads[d] in reached}
-        if len(reached) == n + 1 and (not single_root or heads.count(0) == 1):
-            found.append(heads)
-    return np.array(found)
-
-
-@cache
 def all_vertices(n: int, single_root: bool, n_labels: int | None) -> np.ndarray:
     """Vertices, one in each row, flattened."""
-    heads = all_heads(n, single_root)
+    heads = tree_heads(n, single_root)
     plain = np.eye(n + 1)[heads]
     if n_labels is None:
         return plain.reshape(len(heads), -1)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from game_instances import INSTANCES, Instance, trees
+from enumeration import tree_heads
+from game_instances import INSTANCES, Instance
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -221,5 +222,5 @@ def test_not_a_number_and_nothing(case):
 
 def test_numbers_of_trees():
     """Cayley: (n + 1)^(n - 1) rooted at an extra node, n^(n - 1) of them with one arc from it."""
-    assert len(trees(single_root=False)) == 16
-    assert len(trees(single_root=True)) == 9
+    assert len(tree_heads(3, single_root=False)) == 16
+    assert len(tree_heads(3, single_root=True)) == 9

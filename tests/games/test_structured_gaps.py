@@ -6,26 +6,13 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
+from enumeration import tree_heads
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nashlearn import games
 
-HEADS = np.array([h for h in product(range(4), repeat=3) if all(h[d] != d + 1 for d in range(3))])
 PRICE = np.array([0.5, 2.0, 1.5])
-
-
-def trees(single_root):
-    made = games.arborescence(3, single_root=single_root)
-
-    def is_tree(heads):
-        try:
-            made.labels.checked_labels(heads[None])
-        except ValueError:
-            return False
-        return True
-
-    return np.array([heads for heads in HEADS if is_tree(heads)])
 
 
 def partial_labels(n1, n2):
@@ -43,8 +30,12 @@ CASES = {
         partial_labels(2, 3),
         np.array([[0.5] * 4, [2.0] * 4, [0.0] * 4]),
     ),
-    "trees": (games.arborescence(3, weights=PRICE), trees(False), np.tile(PRICE[:, None], (1, 4))),
-    "trees, single root": (games.arborescence(3, True, weights=PRICE), trees(True), np.tile(PRICE[:, None], (1, 4))),
+    "trees": (games.arborescence(3, weights=PRICE), tree_heads(3, False), np.tile(PRICE[:, None], (1, 4))),
+    "trees, single root": (
+        games.arborescence(3, True, weights=PRICE),
+        tree_heads(3, True),
+        np.tile(PRICE[:, None], (1, 4)),
+    ),
 }
 every = pytest.mark.parametrize("name", CASES)
 seeds = st.integers(0, 2**32 - 1)

@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from enumeration import tree_heads
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -20,15 +21,8 @@ ROUNDING = 2e-13
 
 
 def trees(n: int, single_root: bool) -> np.ndarray:
-    """Vertices of all trees, by trying all heads."""
-    found = []
-    for heads in product(range(n + 1), repeat=n):
-        reached = {0}
-        for _ in range(n):
-            reached |= {d + 1 for d in range(n) if heads[d] in reached}
-        if len(reached) == n + 1 and (not single_root or heads.count(0) == 1):
-            found.append(np.eye(n + 1)[list(heads)])
-    return np.array(found)
+    """Vertices of all trees."""
+    return np.eye(n + 1)[tree_heads(n, single_root)]
 
 
 def lacking(x: np.ndarray, single_root: bool) -> float:

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
+from enumeration import tree_heads
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from nashlearn import games
-from nashlearn.games.arborescence import check_heads
 from nashlearn.games.tree_parts import all_grandparents, all_siblings
 
 TOL = 1e-7
 few = settings(max_examples=25, deadline=None)
-
-
-def trees(n: int, single_root: bool) -> np.ndarray:
-    found = []
-    for heads in product(range(n + 1), repeat=n):
-        try:
-            check_heads(np.array(heads), single_root, "heads")
-        except ValueError:
-            continue
-        found.append(heads)
-    return np.array(found)
 
 
 def exact_value(game, scores, part_scores, every) -> float:
@@ -56,7 +43,7 @@ def cases(draw):
     scores = draw(st.sampled_from([0.3, 1.0, 4.0])) * rng.normal(size=(n, n + 1))
     if draw(st.booleans()):
         scores[rng.integers(n), rng.integers(1, n + 1)] = -np.inf
-    return game, scores, draw(st.sampled_from([0.5, 2.0])) * rng.normal(size=len(chosen)), trees(n, single_root)
+    return game, scores, draw(st.sampled_from([0.5, 2.0])) * rng.normal(size=len(chosen)), tree_heads(n, single_root)
 
 
 def allowed(every, scores):
@@ -128,7 +115,7 @@ def test_the_bound_can_be_strict_and_bad_parts_are_refused():
     for _ in range(10):
         scores, part_scores = rng.normal(size=(n, n + 1)), 3 * rng.normal(size=len(game.parts))
         bound = game.solve(scores[None], part_scores[None]).value[0]
-        strict += bound > exact_value(game, scores, part_scores, trees(n, False)) + 1e-4
+        strict += bound > exact_value(game, scores, part_scores, tree_heads(n, False)) + 1e-4
     assert strict > 0
     with pytest.raises(ValueError, match=r"parts\[0\] holds \(0, 1\), which is no arc"):
         games.tree_parts(2, [((0, 1),)])
