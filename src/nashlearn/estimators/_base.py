@@ -25,10 +25,10 @@ from nashlearn.training.gram import Gram, Kernel
 from nashlearn.training.kernel import KernelProblem, SpanPerClass, climb
 from nashlearn.training.progress import Round, scaling_advice
 
-__all__ = ["BaseNash", "PerClassNash", "number"]
+__all__ = ["FLOATS", "BaseNash", "PerClassNash", "number"]
 
 _BLOCK = 1 << 26  # bytes of kernel values in a block of predictions
-_FLOATS = [np.float64, np.float32]
+FLOATS = [np.float64, np.float32]
 
 
 class BaseNash(StreamingNash, ClassifierMixin, BaseEstimator):
@@ -86,7 +86,7 @@ class BaseNash(StreamingNash, ClassifierMixin, BaseEstimator):
             X,
             y,
             accept_sparse=False if self._pairwise() else "csr",
-            dtype=_FLOATS,
+            dtype=FLOATS,
             order="C",
             accept_large_sparse=True,
         )
@@ -199,7 +199,7 @@ class BaseNash(StreamingNash, ClassifierMixin, BaseEstimator):
     def _store_span(self, C: np.ndarray, bias: float) -> None:
         raise NotImplementedError
 
-    def _functions(self, X: Any, dtype: Any = _FLOATS) -> np.ndarray:
+    def _functions(self, X: Any, dtype: Any = FLOATS) -> np.ndarray:
         """What the weights say of each row, without intercepts: ``X coef'``, or the same in the span of the kernel."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=dtype, reset=False)
@@ -216,7 +216,7 @@ class BaseNash(StreamingNash, ClassifierMixin, BaseEstimator):
             values[part] = self._kernel(X[part], self.support_vectors_) @ self.dual_coef_.T
         return values
 
-    def _scores(self, X: Any, dtype: Any = _FLOATS) -> np.ndarray:
+    def _scores(self, X: Any, dtype: Any = FLOATS) -> np.ndarray:
         """Scores (n, k), one for each class."""
         raise NotImplementedError
 
@@ -322,7 +322,7 @@ class PerClassNash(BaseNash):
         self.dual_coef_ = np.ascontiguousarray(C)
         self.intercept_ = bias * C.sum(axis=1)
 
-    def _leads(self, X: Any, dtype: Any = _FLOATS) -> np.ndarray:
+    def _leads(self, X: Any, dtype: Any = FLOATS) -> np.ndarray:
         """Scores (n, k), or (n, 1) of the second class over the first where there are two."""
         functions = self._functions(X, dtype)
         return functions + self.intercept_.astype(functions.dtype, copy=False)
@@ -333,7 +333,7 @@ class PerClassNash(BaseNash):
         leads = self._leads(X)
         return leads.ravel() if leads.shape[1] == 1 else leads
 
-    def _scores(self, X: Any, dtype: Any = _FLOATS) -> np.ndarray:
+    def _scores(self, X: Any, dtype: Any = FLOATS) -> np.ndarray:
         leads = self._leads(X, dtype)
         return np.hstack([-0.5 * leads, 0.5 * leads]) if leads.shape[1] == 1 else leads
 

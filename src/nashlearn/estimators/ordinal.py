@@ -8,7 +8,7 @@ import numpy as np
 
 from nashlearn import games
 from nashlearn.distributed.answers import averaged, lazily
-from nashlearn.estimators._base import _FLOATS, BaseNash
+from nashlearn.estimators._base import FLOATS, BaseNash
 from nashlearn.estimators._deciding import DecidingNash
 from nashlearn.games.thresholds import ThresholdGame
 from nashlearn.training.design import Shared
@@ -132,7 +132,7 @@ class NashOrdinalClassifier(DecidingNash, BaseNash):
         self.intercept_ = C.sum(axis=0)
         self.thresholds_ = -self.intercept_
 
-    def _scores(self, X: Any, dtype: Any = _FLOATS) -> np.ndarray:
+    def _scores(self, X: Any, dtype: Any = FLOATS) -> np.ndarray:
         """Scores (n, k): prefix sums of ``w x - eta_l``, 0 for the lowest grade."""
         above = self._functions(X, dtype) + self.intercept_
         scores = np.zeros((above.shape[0], self.classes_.size))
