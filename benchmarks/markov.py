@@ -15,8 +15,8 @@ import numpy as np
 from benchmarks import measure, report
 from benchmarks.sequences import Crfsuite, chunk_f1, chunking, letters
 from nashlearn import NashTagger
-from nashlearn.training.network import NetworkProblem
-from nashlearn.training.smooth import minimise
+from nashlearn.training.designs.networks import NetworkProblem
+from nashlearn.training.methods.descent import minimise
 
 __all__ = ["run"]
 

@@ -110,7 +110,7 @@ def costs() -> tuple[str, ...]:
 
 def memory() -> tuple[str, str]:
     """Growth over the yardstick, at most; megabytes of the largest Newton matrix."""
-    from nashlearn.training.newton import DENSE_LIMIT
+    from nashlearn.training.methods.newton import DENSE_LIMIT
 
     largest = max(r["grown"] / r["allowed"] for r in records("memory"))
     return f"{largest:.2f}", f"{8 * DENSE_LIMIT**2 / 1e6:.0f}"

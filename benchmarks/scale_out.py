@@ -15,10 +15,10 @@ import numpy as np
 
 from benchmarks import measure, report, scale_page
 from nashlearn import NashClassifier, games
-from nashlearn.distributed.reduction import Partitions, shared
-from nashlearn.distributed.rows import evaluate_rows
+from nashlearn.dask.reduction import Partitions, shared
+from nashlearn.dask.rows import evaluate_rows
 from nashlearn.training import Problem
-from nashlearn.training.design import PerClass
+from nashlearn.training.designs.rows import PerClass
 
 __all__ = ["run"]
 

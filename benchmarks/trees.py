@@ -10,8 +10,8 @@ import numpy as np
 
 from benchmarks import measure, report
 from nashlearn import games
-from nashlearn.games.tree_map import workspace
-from nashlearn.games.tree_nearest import nearest_point
+from nashlearn.games.trees.best import workspace
+from nashlearn.games.trees.nearest import nearest_point
 from reproduce.references.tree_frank_wolfe import frank_wolfe, frank_wolfe_compiled
 
 __all__ = ["run"]

@@ -15,8 +15,8 @@ import numpy as np
 
 from benchmarks import report
 from nashlearn import NashTagger
-from nashlearn.games.markov.batch import Networks
-from nashlearn.games.threads import threads
+from nashlearn.games.networks.batch import Networks
+from nashlearn.solvers.threads import threads
 from reproduce.networks import bayes as bayes_decoder
 from reproduce.networks import trained
 from reproduce.papers import PAPERS

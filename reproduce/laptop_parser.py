@@ -16,8 +16,8 @@ import numpy as np
 from benchmarks import report
 from nashlearn import parsing
 from nashlearn.datasets import Sentence, load_treebank
-from nashlearn.training.arcs import best_heads
-from nashlearn.training.tree_blocks import play_games, train_blocks
+from nashlearn.training.designs.arcs import best_heads
+from nashlearn.training.methods.blocks import play_games, train_blocks
 from reproduce.protocol import Profile
 from reproduce.references.tree_losses import averaged_perceptron, play_gibbs, play_hinge
 from reproduce.store import Store

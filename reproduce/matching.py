@@ -20,7 +20,7 @@ from nashlearn import NashMatcher
 from nashlearn.datasets import load_tracking
 from nashlearn.estimators._matching_input import examples
 from nashlearn.tracking import assignments, describe, frame_pairs
-from nashlearn.training.matching import MatchingDesign
+from nashlearn.training.designs.pairs import MatchingDesign
 from reproduce.protocol import FOLDS, Profile
 from reproduce.references.ssvm_matching import structured_svm
 from reproduce.run import carry_out

@@ -20,8 +20,8 @@ from benchmarks import report
 from nashlearn import games
 from nashlearn.datasets import load_tracking
 from nashlearn.tracking import assignments, describe, frame_pairs
-from nashlearn.training.matching import Example, MatchingDesign, MatchingProblem
-from nashlearn.training.smooth import anneal
+from nashlearn.training.designs.pairs import Example, MatchingDesign, MatchingProblem
+from nashlearn.training.methods.descent import anneal
 from reproduce.papers import PAPERS
 from reproduce.protocol import Profile
 from reproduce.references.marginal_matching import doubled, marginal_training

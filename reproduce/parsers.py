@@ -21,8 +21,8 @@ import numpy as np
 
 from nashlearn import parsing
 from nashlearn.datasets import Sentence, load_treebank
-from nashlearn.training.arcs import TreeProblem
-from nashlearn.training.smooth import anneal
+from nashlearn.training.designs.arcs import TreeProblem
+from nashlearn.training.methods.descent import anneal
 from reproduce.protocol import Profile
 from reproduce.references.tree_layers import LAYERS, ArcViews, best_trees_of
 from reproduce.run import carry_out

@@ -74,5 +74,5 @@ def test_caches_are_dropped_where_something_that_they_hold_has_changed(tmp_path)
 
 def test_the_library_says_which_compiled_code_depends_on_which():
     graph = imports(Path(ROOT) / "src")
-    assert "nashlearn.games.zero_one" in graph["nashlearn.games.kernels"]
-    assert "nashlearn.games.kernels" in graph["nashlearn.training.problem"]
+    assert "nashlearn.games.rows.zero_one" in graph["nashlearn.games.rows.kernels"]
+    assert "nashlearn.games.rows.kernels" in graph["nashlearn.training.problem"]

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from nashlearn.training.network import NetworkProblem, edge_scores
-from nashlearn.training.smooth import Evaluation, anneal
+from nashlearn.training.designs.networks import NetworkProblem, edge_scores
+from nashlearn.training.methods.descent import Evaluation, anneal
 
 __all__ = ["MarginProblem", "fit"]
 

@@ -110,6 +110,6 @@ class Permutations:
 
 
 def permutation_game(n: int) -> Game:
-    """The Hamming loss of permutations, which :mod:`nashlearn.double_oracle` solves: scores and strategies (b, n²)."""
+    """The Hamming loss of permutations, for the double oracle: scores and strategies (b, n²)."""
     wrong = sp.kron(sp.eye(n), np.ones((n, n)) - np.eye(n), format="csr")
     return Game(Permutations(n), Permutations(n), wrong)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from nashlearn.training.matching import MatchingDesign
+from nashlearn.training.designs.pairs import MatchingDesign
 
 __all__ = ["StructuredSvm", "structured_svm"]
 

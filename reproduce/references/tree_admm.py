@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from nashlearn.games.tree_map import Workspace, best_tree, workspace
+from nashlearn.games.trees.best import Workspace, best_tree, workspace
 
 __all__ = ["admm_path", "frank_wolfe_path"]
 

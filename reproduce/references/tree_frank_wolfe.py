@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from nashlearn.games.tree_map import best_tree, best_trees, workspace
+from nashlearn.games.trees.best import best_tree, best_trees, workspace
 
 __all__ = ["frank_wolfe", "frank_wolfe_compiled"]
 

@@ -14,10 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from nashlearn import double_oracle, games
-from nashlearn.games.tree_cuts import flow_scratch
-from nashlearn.games.tree_map import best_tree, workspace
-from nashlearn.games.tree_projection import cut_scratch, project_tree
+from nashlearn import games
+from nashlearn.games.trees.best import best_tree, workspace
+from nashlearn.games.trees.cuts import flow_scratch
+from nashlearn.games.trees.projection import cut_scratch, project_tree
+from nashlearn.solvers import double_oracle
 
 __all__ = ["GAME_REPLIES", "LAYERS", "ArcViews", "best_trees_of"]
 
@@ -31,7 +32,7 @@ GAME_REPLIES = 40  # of the double oracle for one sentence: long ones would take
 class ArcViews:
     """Frozen features: of each sentence, tokens as dependents (n, k), root and tokens as heads (n + 1, k).
 
-    The arcs of all sentences lie one after another, as :class:`nashlearn.training.arcs.ArcDesign` has it.
+    The arcs of all sentences lie one after another, as :class:`nashlearn.training.designs.arcs.ArcDesign` has it.
     """
 
     def __init__(self, dependents: Sequence[np.ndarray], heads: Sequence[np.ndarray]):

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from nashlearn.games.tree_gibbs import gibbs_tree
-from nashlearn.games.tree_map import best_tree
-from nashlearn.training.hashed_arcs import WIDTH, Attributes, arc_indices, scale_of, score_sentence
+from nashlearn.games.trees.best import best_tree
+from nashlearn.games.trees.gibbs import gibbs_tree
+from nashlearn.training.designs.hashed_arcs import WIDTH, Attributes, arc_indices, scale_of, score_sentence
 
 __all__ = ["averaged_perceptron", "play_gibbs", "play_hinge"]
 
@@ -76,7 +76,7 @@ def averaged_perceptron(
     data: Attributes, heads: list[np.ndarray], passes: int, single_root: bool, rng: np.random.Generator
 ) -> np.ndarray:
     """The mean of the weights over all steps of the structured perceptron."""
-    from nashlearn.games.tree_entries import tree_scratch
+    from nashlearn.games.trees.entries import tree_scratch
 
     w, total = np.zeros(1 << data.bits), np.zeros(1 << data.bits)
     flat, first = np.concatenate(heads), np.concatenate([[0], np.cumsum(data.size)])

@@ -79,7 +79,7 @@ class Game:
 
         Cost: one call of each oracle and one small matrix game per iteration and row.
         """
-        from nashlearn.double_oracle import solve
+        from nashlearn.solvers.double_oracle import solve
 
         return solve(self, scores, tol=tol, max_iter=max_iter)
 

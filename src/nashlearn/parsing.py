@@ -48,7 +48,7 @@ class HashedSentences(Sequence[int]):
     def __init__(self, sentences: Sequence[Sentence], bits: int = 22):
         if not 10 <= bits <= 28:
             raise ValueError(f"bits must lie between 10 and 28; got {bits!r}")
-        from nashlearn.training.hashed_arcs import Attributes
+        from nashlearn.training.designs.hashed_arcs import Attributes
 
         self.sizes = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
         if not self.sizes.all():
@@ -85,7 +85,7 @@ class HashedSentences(Sequence[int]):
 
     def scores(self, w: np.ndarray) -> list[np.ndarray]:
         """Arc scores (n, n + 1) of each sentence under the weights ``w``."""
-        from nashlearn.training.hashed_arcs import WIDTH, score_sentence
+        from nashlearn.training.designs.hashed_arcs import WIDTH, score_sentence
 
         data, index = self.attributes, np.empty(WIDTH, np.uint32)
         found = []
@@ -99,7 +99,7 @@ class HashedSentences(Sequence[int]):
         """Features of the arcs that ``heads`` name, one row a token of all sentences: CSR (tokens, 2^bits), float32."""
         from scipy import sparse
 
-        from nashlearn.training.hashed_arcs import WIDTH, arc_table, scale_of
+        from nashlearn.training.designs.hashed_arcs import WIDTH, arc_table, scale_of
 
         data, flat = self.attributes, np.concatenate([np.asarray(one, dtype=np.int64) for one in heads])
         wrong = [i for i, (one, n) in enumerate(zip(heads, self.sizes, strict=True)) if len(one) != n]

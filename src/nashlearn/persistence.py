@@ -17,6 +17,7 @@ import hashlib
 import io
 import json
 import math
+import re
 import zipfile
 from collections.abc import Iterator, Mapping
 from os import PathLike
@@ -29,6 +30,7 @@ __all__ = ["FORMAT", "TRUSTED", "ModelFileError", "fitted_parts", "load", "read_
 
 FORMAT = 1
 _INFO = "nashlearn.json"
+_SCHEMA = "schema.json"  # in which skops names the types
 _MOST = 1 << 33  # bytes that an archive may claim to unpack to,
 _RATIO = 100  # and how many times its own size, once they are more than
 _FREE = 1 << 28
@@ -49,28 +51,40 @@ TRUSTED = (
     "nashlearn.estimators.ordinal.NashOrdinalClassifier",
     "nashlearn.estimators.parser.NashParser",
     "nashlearn.estimators.tagger.NashTagger",
-    "nashlearn.games.abstain.Abstain",
-    "nashlearn.games.cost.Cost",
-    "nashlearn.games.cost.CostGame",
-    "nashlearn.games.ordinal.Absolute",
-    "nashlearn.games.ordinal.Squared",
-    "nashlearn.games.simplex.Simplex",
-    "nashlearn.games.simplex.SimplexGame",
-    "nashlearn.games.zero_one.ZeroOne",
+    "nashlearn.games.rows.abstain.Abstain",
+    "nashlearn.games.rows.cost.Cost",
+    "nashlearn.games.rows.cost.CostGame",
+    "nashlearn.games.rows.ordinal.Absolute",
+    "nashlearn.games.rows.ordinal.Squared",
+    "nashlearn.games.rows.simplex.Simplex",
+    "nashlearn.games.rows.simplex.SimplexGame",
+    "nashlearn.games.rows.zero_one.ZeroOne",
     "nashlearn.parsing.ArcLabeller",
     "nashlearn.tabular.TableColumns",
     "nashlearn.tagging.TokenFeatures",
-    "nashlearn.training.fit.Trained",
-    "nashlearn.training.gram.Kernel",
-    "nashlearn.training.gram._gaussian",
+    "nashlearn.training.driver.Trained",
+    "nashlearn.training.designs.gram.Kernel",
+    "nashlearn.training.designs.gram._gaussian",
     "nashlearn.training.progress.Round",
-    "nashlearn.training.streaming.Stream",
+    "nashlearn.training.methods.stream.Stream",
     "numpy.dtype",
     "scipy.sparse._csr.csr_array",
     "scipy.sparse._csr.csr_matrix",
     "sklearn.metrics.pairwise.laplacian_kernel",
     "sklearn.metrics.pairwise.polynomial_kernel",
 )
+
+# Where 0.1 had the modules of some of these types: files that it wrote name them so.
+_MOVED = {
+    "nashlearn.games.abstain": "nashlearn.games.rows.abstain",
+    "nashlearn.games.cost": "nashlearn.games.rows.cost",
+    "nashlearn.games.ordinal": "nashlearn.games.rows.ordinal",
+    "nashlearn.games.simplex": "nashlearn.games.rows.simplex",
+    "nashlearn.games.zero_one": "nashlearn.games.rows.zero_one",
+    "nashlearn.training.fit": "nashlearn.training.driver",
+    "nashlearn.training.gram": "nashlearn.training.designs.gram",
+    "nashlearn.training.streaming": "nashlearn.training.methods.stream",
+}
 
 
 class ModelFileError(ValueError):
@@ -141,11 +155,25 @@ def load(path: str | PathLike[str]) -> Any:
     content = Path(path).read_bytes()
     _checked_info(path, content)
     try:
-        return skops.io.loads(content, trusted=list(TRUSTED))
+        return skops.io.loads(_with_new_names(content), trusted=list(TRUSTED))
     except UntrustedTypesFoundException as error:
         raise ModelFileError(f"{path} is refused: it asks for types that no model has. {error}") from None
     except Exception as error:  # the checksum is right: this was made so, or by a library that is no longer compatible
         raise ModelFileError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
+
+
+def _with_new_names(content: bytes) -> bytes:
+    """An archive whose types are named by the modules that they are in now."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        schema = archive.read(_SCHEMA).decode()
+        named = re.sub(r'(?<="__module__": ")[\w.]+(?=")', lambda found: _MOVED.get(found[0], found[0]), schema)
+        if named == schema:
+            return content
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w") as renamed:
+            for name in archive.namelist():
+                renamed.writestr(name, named if name == _SCHEMA else archive.read(name))
+    return buffer.getvalue()
 
 
 def read_info(path: str | PathLike[str]) -> dict[str, Any]:

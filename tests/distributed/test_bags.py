@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from nashlearn import NashMarkovNetwork, NashMatcher, NashParser, NashTagger, games
-from nashlearn.distributed.bags import bag_problem
+from nashlearn.dask.bags import bag_problem
 
 dask = pytest.importorskip("dask")
 db = pytest.importorskip("dask.bag")

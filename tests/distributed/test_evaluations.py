@@ -11,11 +11,11 @@ dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 
 from nashlearn import games  # noqa: E402
-from nashlearn.distributed.collections import row_partitions  # noqa: E402
-from nashlearn.distributed.reduction import PartitionedProblem, Partitions  # noqa: E402
-from nashlearn.distributed.rows import _evaluate, _Task, evaluate_rows, merged, survey_rows  # noqa: E402
-from nashlearn.games.thresholds import ThresholdGame  # noqa: E402
-from nashlearn.training.design import PerClass, Shared  # noqa: E402
+from nashlearn.dask.collections import row_partitions  # noqa: E402
+from nashlearn.dask.reduction import PartitionedProblem, Partitions  # noqa: E402
+from nashlearn.dask.rows import _evaluate, _Task, evaluate_rows, merged, survey_rows  # noqa: E402
+from nashlearn.games.rows.thresholds import ThresholdGame  # noqa: E402
+from nashlearn.training.designs.rows import PerClass, Shared  # noqa: E402
 from nashlearn.training.problem import Problem  # noqa: E402
 
 GAMES = {

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nashlearn.distributed.reduction import Partitions, pairwise
+from nashlearn.dask.reduction import Partitions, pairwise
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 
-from nashlearn.distributed.collections import row_partitions  # noqa: E402
-from nashlearn.distributed.recipes import joined, recipes, threads, walked  # noqa: E402
+from nashlearn.dask.collections import row_partitions  # noqa: E402
+from nashlearn.dask.recipes import joined, recipes, threads, walked  # noqa: E402
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=70), st.integers(0, 5))

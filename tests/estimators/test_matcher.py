@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from nashlearn import NashMatcher
-from nashlearn.training import matching as training_matching
+from nashlearn.training.designs import pairs as training_matching
 
 WEIGHTS = np.array([2.0, -1.0, 0.5])
 

@@ -12,9 +12,9 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from nashlearn import NashParser, datasets, games, parsing
-from nashlearn.training import arcs as training_arcs
-from nashlearn.training import tree_replies
-from nashlearn.training.arcs import TokenVectors, TreeProblem
+from nashlearn.training.designs import arcs as training_arcs
+from nashlearn.training.designs.arcs import TokenVectors, TreeProblem
+from nashlearn.training.methods import block_replies as tree_replies
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from nashlearn.games import kernels
+from nashlearn.games.rows import kernels
 
 __all__ = ["rows_gap"]
 

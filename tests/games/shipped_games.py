@@ -18,13 +18,14 @@ from enumeration import chain, matching_vertices, matchings, one_hot, pair_table
 from given_rows import rows_gap
 from scipy.optimize import linprog
 
-from nashlearn import double_oracle, games
-from nashlearn.games.markov import exact, local
-from nashlearn.games.matching_kernels import _certificate
-from nashlearn.games.thresholds import ThresholdGame
-from nashlearn.games.tree_entries import tree_scratch
-from nashlearn.games.tree_game import certify, tree_entropy
-from nashlearn.games.tree_parts import all_grandparents, all_siblings
+from nashlearn import games
+from nashlearn.games.matchings.kernels import _certificate
+from nashlearn.games.networks import exact, local
+from nashlearn.games.rows.thresholds import ThresholdGame
+from nashlearn.games.trees.entries import tree_scratch
+from nashlearn.games.trees.equilibrium import certify, tree_entropy
+from nashlearn.games.trees.parts import all_grandparents, all_siblings
+from nashlearn.solvers import double_oracle
 
 Certificate = Callable[[np.ndarray, np.ndarray, np.ndarray], float]
 Report = Callable[[np.ndarray, float, np.random.Generator], tuple[float, np.ndarray, np.ndarray]]
@@ -251,7 +252,7 @@ def tree_parts(id: str, parts, single_root: bool) -> Shipped:
             return found
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(import_module("nashlearn.games.tree_parts"), "linprog", mixed)
+            patch.setattr(import_module("nashlearn.games.trees.parts"), "linprog", mixed)
             return solve(theta)
 
     return Shipped(id, labels, flat, L, solve, {"sides": sides}, {"programme": report}, exact=not parts)

@@ -15,8 +15,8 @@ from scipy.optimize import linprog
 from scipy.special import logsumexp
 
 from nashlearn import games
-from nashlearn.games.tree_map import workspace
-from nashlearn.games.tree_nearest import nearest_point
+from nashlearn.games.trees.best import workspace
+from nashlearn.games.trees.nearest import nearest_point
 
 TOL = 1e-8
 number = st.one_of(

@@ -13,10 +13,10 @@ from numba import njit
 from sklearn.exceptions import ConvergenceWarning
 
 from nashlearn import games
-from nashlearn.double_oracle import solve
 from nashlearn.game import Game
-from nashlearn.games import kernels
-from nashlearn.games.thresholds import ThresholdGame
+from nashlearn.games.rows import kernels
+from nashlearn.games.rows.thresholds import ThresholdGame
+from nashlearn.solvers.double_oracle import solve
 
 every = pytest.mark.parametrize("case", INSTANCES, ids=lambda case: case.id)
 simplex_only = pytest.mark.parametrize(

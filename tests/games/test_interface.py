@@ -14,9 +14,9 @@ from scipy.sparse.linalg import aslinearoperator
 from sklearn.exceptions import ConvergenceWarning
 
 from nashlearn import games
-from nashlearn.double_oracle import solve
 from nashlearn.game import Game
-from nashlearn.games import kernels
+from nashlearn.games.rows import kernels
+from nashlearn.solvers.double_oracle import solve
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_games_can_be_pickled(game):
 
 def test_importing_compiles_nothing():
     code = (
-        "from nashlearn.games import kernels; from nashlearn.games import quadratic; "
+        "from nashlearn.games.rows import kernels; from nashlearn.solvers import quadratic; "
         "assert not kernels.solve_rows.signatures and not quadratic.cost_prox.signatures"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from nashlearn.games.dense import cholesky_solve, lu_factor, lu_solve
-from nashlearn.games.interior import Saddle, saddle_point
+from nashlearn.solvers.dense import cholesky_solve, lu_factor, lu_solve
+from nashlearn.solvers.interior import Saddle, saddle_point
 
 
 def random_game(rng, n_equal, n_more, mu_p=0.0, mu_q=0.0):

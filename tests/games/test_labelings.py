@@ -10,9 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from nashlearn import NashMarkovNetwork
 from nashlearn.games import markov
-from nashlearn.games.markov import Labeling, labelings, stars
-from nashlearn.games.markov.cuts import cut
-from nashlearn.games.markov.search import Search, deficits
+from nashlearn.games.networks import Labeling, labelings, stars
+from nashlearn.games.networks.cuts import cut
+from nashlearn.games.networks.search import Search, deficits
 
 
 def problem(seed: int, n: int, k: int, forbid: float):

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 from numba import njit
 
 from nashlearn import games
-from nashlearn.games import kernels
+from nashlearn.games.rows import kernels
 
 SIMPLEX = [c for c in INSTANCES if c.is_simplex]
 every = pytest.mark.parametrize("case", SIMPLEX, ids=lambda case: case.id)

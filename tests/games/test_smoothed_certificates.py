@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from saddle_reference import Part, local, mixture, objective
 
 from nashlearn import games
-from nashlearn.games.matching_kernels import _certificate
-from nashlearn.games.tree_entries import tree_scratch
-from nashlearn.games.tree_game import certify
+from nashlearn.games.matchings.kernels import _certificate
+from nashlearn.games.trees.entries import tree_scratch
+from nashlearn.games.trees.equilibrium import certify
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from nashlearn.games import arborescence
-from nashlearn.games.tree_cuts import flow_scratch
-from nashlearn.games.tree_inside import into_polytope
-from nashlearn.training import arcs
-from nashlearn.training.arcs import ArcFeatures, TreeProblem
+from nashlearn.games.trees.cuts import flow_scratch
+from nashlearn.games.trees.inside import into_polytope
+from nashlearn.training.designs import arcs
+from nashlearn.training.designs.arcs import ArcFeatures, TreeProblem
 
 ROUNDING = 2e-13
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from nashlearn import games
-from nashlearn.games.tree_parts import all_grandparents, all_siblings
+from nashlearn.games.trees.parts import all_grandparents, all_siblings
 
 TOL = 1e-7
 few = settings(max_examples=25, deadline=None)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nashlearn.training.matching import Example, MatchingDesign
+from nashlearn.training.designs.pairs import Example, MatchingDesign
 from reproduce import matching, matching_page, page, tracks
 from reproduce.papers import PAPERS
 from reproduce.protocol import QUICK

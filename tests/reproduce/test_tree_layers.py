@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from nashlearn import games
-from nashlearn.training.arcs import TreeProblem
-from nashlearn.training.smooth import minimise
+from nashlearn.training.designs.arcs import TreeProblem
+from nashlearn.training.methods.descent import minimise
 from reproduce import parsers
 from reproduce.parsers import DRAWS, grid, of_one_making
 from reproduce.parsers_page import chosen, parsers_section, significance

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nashlearn import datasets, games, parsing
-from nashlearn.training.tree_blocks import train_blocks
+from nashlearn.training.methods.blocks import train_blocks
 from reproduce.references.tree_frank_wolfe import frank_wolfe, frank_wolfe_compiled
 from reproduce.references.tree_losses import averaged_perceptron, play_gibbs, play_hinge
 

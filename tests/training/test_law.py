@@ -14,10 +14,10 @@ from qp_reference import per_class_optimum, threshold_optimum
 from sklearn.metrics.pairwise import linear_kernel
 from training_problems import LOSSES, data, per_class, shares, thresholded
 
-from nashlearn.games.thresholds import ThresholdGame
+from nashlearn.games.rows.thresholds import ThresholdGame
 from nashlearn.training import linear, train
-from nashlearn.training.gram import Gram, Kernel
-from nashlearn.training.kernel import KernelProblem, SpanPerClass, SpanShared, climb
+from nashlearn.training.designs.gram import Gram, Kernel
+from nashlearn.training.designs.span import KernelProblem, SpanPerClass, SpanShared, climb
 from nashlearn.training.progress import Progress
 
 NAMES = ["zero_one", "zero_one-weighted", "absolute", "squared", "abstain-0.2", "abstain-0.6", "cost-tall", "cost-ties"]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from qp_reference import vertex_optimum
 
 from nashlearn.games import matching, partial_matching
-from nashlearn.training.matching import Example, MatchingDesign, MatchingProblem
-from nashlearn.training.smooth import anneal, minimise
+from nashlearn.training.designs.pairs import Example, MatchingDesign, MatchingProblem
+from nashlearn.training.methods.descent import anneal, minimise
 
 SCHEDULE = (0.1, 0.02, 0.004, 0.0008, 0.0)
 

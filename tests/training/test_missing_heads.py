@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nashlearn.games import arborescence
-from nashlearn.training.arcs import ArcFeatures, TreeProblem
+from nashlearn.training.designs.arcs import ArcFeatures, TreeProblem
 from nashlearn.training.missing_heads import completed, known_share, known_weights
 
 HEADS = [np.array([0, 1, 2]), np.array([2, 0])]

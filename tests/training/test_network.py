@@ -11,14 +11,14 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from nashlearn import NashTagger, games
-from nashlearn.games.markov import stars
-from nashlearn.games.markov.batch import Networks
-from nashlearn.games.markov.game import compiled_loss
-from nashlearn.games.markov.local import EDGE_HEAT, LocalSolver
-from nashlearn.games.threads import threads
-from nashlearn.training.network import NetworkProblem
-from nashlearn.training.node_features import DenseFeatures, SparseFeatures
-from nashlearn.training.smooth import anneal, minimise
+from nashlearn.games.networks import stars
+from nashlearn.games.networks.batch import Networks
+from nashlearn.games.networks.game import compiled_loss
+from nashlearn.games.networks.local import EDGE_HEAT, LocalSolver
+from nashlearn.solvers.threads import threads
+from nashlearn.training.designs.networks import NetworkProblem
+from nashlearn.training.designs.nodes import DenseFeatures, SparseFeatures
+from nashlearn.training.methods.descent import anneal, minimise
 
 CYCLE = np.array([(0, 1), (1, 2), (2, 3), (3, 0)])
 GRAPHS = [

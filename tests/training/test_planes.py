@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nashlearn.training.planes import Planes
+from nashlearn.training.methods.planes import Planes
 
 SIZE = 4
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nashlearn import games
-from nashlearn.training.ray import Ray
+from nashlearn.training.methods.ray import Ray
 
 GAMES = {"zero_one": games.zero_one(3), "absolute": games.absolute(3), "abstain": games.abstain(3, 0.3)}
 

@@ -14,8 +14,8 @@ from training_problems import per_class, thresholded
 
 from nashlearn import games
 from nashlearn.training import train
-from nashlearn.training.gram import Gram, Kernel
-from nashlearn.training.kernel import KernelProblem, SpanPerClass, climb
+from nashlearn.training.designs.gram import Gram, Kernel
+from nashlearn.training.designs.span import KernelProblem, SpanPerClass, climb
 
 ONE = Fraction(1)
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from training_problems import LOSSES, data, per_class, thresholded
 
-import nashlearn.training.fit as fit
-import nashlearn.training.newton as newton_module
+import nashlearn.training.driver as fit
+import nashlearn.training.methods.newton as newton_module
 from nashlearn.training import train
-from nashlearn.training.ascent import ascend
-from nashlearn.training.newton import least_squares_start, newton
+from nashlearn.training.methods.ascent import ascend
+from nashlearn.training.methods.newton import least_squares_start, newton
 from nashlearn.training.progress import Progress
 
 ROUTED = ["zero_one", "zero_one-weighted", "absolute", "squared", "abstain-0.2", "abstain-0.6", "cost-tall"]

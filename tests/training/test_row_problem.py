@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from training_problems import LOSSES, data, per_class, shares, thresholded
 
-from nashlearn.training.kernel import SpanPerClass, SpanShared
+from nashlearn.training.designs.span import SpanPerClass, SpanShared
 
 NAMES = ["zero_one", "zero_one-weighted", "absolute", "squared", "abstain-0.2", "cost-tall"]
 K, ALPHA, BIAS = 3, 0.3, 0.7

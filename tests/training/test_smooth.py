@@ -12,9 +12,9 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from nashlearn import NashClassifier, games
-from nashlearn.training.planes import Planes
+from nashlearn.training.methods.descent import Evaluation, anneal, minimise
+from nashlearn.training.methods.planes import Planes
 from nashlearn.training.problem import smooth_rows
-from nashlearn.training.smooth import Evaluation, anneal, minimise
 
 ALPHA = 1e-2
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from nashlearn import NashAbstainer, NashClassifier, NashOrdinalClassifier
-from nashlearn.training.design import PerClass, Shared
-from nashlearn.training.kernel import SpanPerClass, SpanShared
+from nashlearn.training.designs.rows import PerClass, Shared
+from nashlearn.training.designs.span import SpanPerClass, SpanShared
 
 # |x|^2 = 25 and 4.
 X = np.array([[3.0, 4.0], [0.0, 2.0]])

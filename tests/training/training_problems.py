@@ -6,9 +6,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from nashlearn import games
-from nashlearn.games.thresholds import ThresholdGame
+from nashlearn.games.rows.thresholds import ThresholdGame
 from nashlearn.training import Problem
-from nashlearn.training.design import PerClass, Shared
+from nashlearn.training.designs.rows import PerClass, Shared
 
 
 def random_costs(options: int, k: int, seed: int = 0) -> np.ndarray:

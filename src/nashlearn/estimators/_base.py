@@ -13,16 +13,16 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted, validate_data
 
-from nashlearn.distributed.answers import averaged, lazily
-from nashlearn.distributed.collections import is_collection
-from nashlearn.distributed.rows import fit_rows
+from nashlearn.dask.answers import averaged, lazily
+from nashlearn.dask.collections import is_collection
+from nashlearn.dask.rows import fit_rows
 from nashlearn.estimators._deciding import DECISIONS
 from nashlearn.estimators._parameters import check_parameters, number, opened_checkpoint
 from nashlearn.estimators._streaming import StreamingNash
 from nashlearn.training import Problem, Trained, linear, train
-from nashlearn.training.design import PerClass
-from nashlearn.training.gram import Gram, Kernel
-from nashlearn.training.kernel import KernelProblem, SpanPerClass, climb
+from nashlearn.training.designs.gram import Gram, Kernel
+from nashlearn.training.designs.rows import PerClass
+from nashlearn.training.designs.span import KernelProblem, SpanPerClass, climb
 from nashlearn.training.progress import Round, scaling_advice
 
 __all__ = ["FLOATS", "BaseNash", "PerClassNash", "number"]

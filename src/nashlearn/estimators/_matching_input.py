@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nashlearn.training.matching import Example
+from nashlearn.training.designs.pairs import Example
 
 __all__ = ["PARTS", "assignments", "common_widths", "completed", "examples", "refuse_impossible"]
 

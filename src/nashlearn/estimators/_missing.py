@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nashlearn.estimators._network_input import Graphs, each_example, labels_of
-from nashlearn.games.markov.batch import Networks
-from nashlearn.games.threads import threads
+from nashlearn.games.networks.batch import Networks
+from nashlearn.solvers.threads import threads
 
 __all__ = [
     "LabelRate",
@@ -158,7 +158,7 @@ class LabelSums(NamedTuple):
 
         The moments of a feature that is never negative add up to its known total. Those of a feature that nothing
         labelled has are shared out by the frequencies of labels. ``pattern`` is that of
-        :class:`~nashlearn.training.node_features.SparseFeatures`, None where features are dense.
+        :class:`~nashlearn.training.designs.nodes.SparseFeatures`, None where features are dense.
         """
         k, d, labelled = self.labels.size, self.totals.size, self.labels.sum()
         feature, label = np.repeat(np.arange(d), k), np.tile(np.arange(k), d)

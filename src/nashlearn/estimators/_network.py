@@ -29,11 +29,11 @@ from nashlearn.estimators._network_input import Graphs, NamedFeatures, labels_of
 from nashlearn.estimators._parameters import check_parameters
 from nashlearn.estimators._structured import example_weights
 from nashlearn.estimators._vocabulary import united, vocabulary
-from nashlearn.games.markov.batch import Networks
-from nashlearn.games.threads import threads
-from nashlearn.training.network import NetworkProblem, edge_scores
-from nashlearn.training.network_programme import NetworkProgramme, is_small
-from nashlearn.training.node_features import DenseFeatures, SparseFeatures
+from nashlearn.games.networks.batch import Networks
+from nashlearn.solvers.threads import threads
+from nashlearn.training.designs.networks import NetworkProblem, edge_scores
+from nashlearn.training.designs.nodes import DenseFeatures, SparseFeatures
+from nashlearn.training.methods.programme import NetworkProgramme, is_small
 
 __all__ = ["NetworkNash"]
 

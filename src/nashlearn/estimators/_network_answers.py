@@ -9,13 +9,13 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from nashlearn.distributed.answers import lazily
+from nashlearn.dask.answers import lazily
 from nashlearn.estimators._network_input import Graphs, labels_of
 from nashlearn.estimators._structured import StructuredNash
-from nashlearn.games.markov.batch import Networks
-from nashlearn.games.markov.game import loss_of
-from nashlearn.games.markov.labelings import check_options
-from nashlearn.games.markov.settled import Settled, settle
+from nashlearn.games.networks.batch import Networks
+from nashlearn.games.networks.game import loss_of
+from nashlearn.games.networks.labelings import check_options
+from nashlearn.games.networks.settled import Settled, settle
 
 __all__ = ["PlayingNetworks"]
 

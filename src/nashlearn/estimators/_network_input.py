@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nashlearn.games.markov.game import check_edges
+from nashlearn.games.networks.game import check_edges
 
 __all__ = ["Graphs", "NamedFeatures", "each_example", "labels_of", "node_counts", "read_graphs", "read_sequences"]
 

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from nashlearn.training import Problem, Trained
-from nashlearn.training.streaming import Stream, opened, stepped
+from nashlearn.training.methods.stream import Stream, opened, stepped
 
 __all__ = ["StreamingNash"]
 
@@ -31,7 +31,7 @@ class StreamingNash:
 
     @available_if(_linear)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
-        """Train on a batch of rows, in their order, and forget them; see :mod:`nashlearn.training.streaming`.
+        """Train on a batch of rows, in their order, and forget them; see :mod:`nashlearn.training.methods.stream`.
 
         The weights approach the optimum of the objective over all rows of the stream. How near they are is not known:
         ``objective_``, ``dual_gap_`` and the bounds on the risk are NaN. Cost: the batch once.

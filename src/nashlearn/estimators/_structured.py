@@ -10,13 +10,13 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from nashlearn.distributed.answers import mistakes
-from nashlearn.distributed.bags import bag_problem
-from nashlearn.distributed.collections import is_collection
+from nashlearn.dask.answers import mistakes
+from nashlearn.dask.bags import bag_problem
+from nashlearn.dask.collections import is_collection
 from nashlearn.estimators._parameters import check_parameters, number, opened_checkpoint
+from nashlearn.training.methods.descent import Programme, StructuredProblem, anneal
 from nashlearn.training.played import SETTLED
 from nashlearn.training.progress import Round, scaling_advice
-from nashlearn.training.smooth import Programme, StructuredProblem, anneal
 
 __all__ = ["StructuredNash", "example_weights"]
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from nashlearn.training.node_features import SparseFeatures
+from nashlearn.training.designs.nodes import SparseFeatures
 
 __all__ = ["Vocabulary", "united", "vocabulary"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nashlearn import games
-from nashlearn.distributed.answers import lazily
+from nashlearn.dask.answers import lazily
 from nashlearn.estimators._base import PerClassNash
 
 __all__ = ["NashAbstainer"]

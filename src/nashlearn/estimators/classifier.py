@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from nashlearn import games
-from nashlearn.distributed.answers import averaged, lazily
+from nashlearn.dask.answers import averaged, lazily
 from nashlearn.estimators._base import PerClassNash
 from nashlearn.estimators._deciding import DecidingNash
 

@@ -9,7 +9,7 @@ import joblib
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from nashlearn.distributed.answers import lazily
+from nashlearn.dask.answers import lazily
 from nashlearn.estimators._base import number
 from nashlearn.estimators._matching_input import (
     PARTS,
@@ -20,7 +20,7 @@ from nashlearn.estimators._matching_input import (
     refuse_impossible,
 )
 from nashlearn.estimators._structured import StructuredNash, example_weights
-from nashlearn.training.matching import Example, MatchingDesign, MatchingProblem
+from nashlearn.training.designs.pairs import Example, MatchingDesign, MatchingProblem
 
 __all__ = ["NashMatcher"]
 

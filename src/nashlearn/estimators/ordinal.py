@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from nashlearn import games
-from nashlearn.distributed.answers import averaged, lazily
+from nashlearn.dask.answers import averaged, lazily
 from nashlearn.estimators._base import FLOATS, BaseNash
 from nashlearn.estimators._deciding import DecidingNash
-from nashlearn.games.thresholds import ThresholdGame
-from nashlearn.training.design import Shared
-from nashlearn.training.kernel import SpanShared
+from nashlearn.games.rows.thresholds import ThresholdGame
+from nashlearn.training.designs.rows import Shared
+from nashlearn.training.designs.span import SpanShared
 
 __all__ = ["NashOrdinalClassifier"]
 

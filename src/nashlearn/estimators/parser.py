@@ -11,11 +11,11 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from nashlearn.distributed.answers import lazily
+from nashlearn.dask.answers import lazily
 from nashlearn.estimators._base import number, opened_checkpoint
 from nashlearn.estimators._structured import StructuredNash, example_weights
-from nashlearn.games.arborescence import check_heads
-from nashlearn.training.arcs import (
+from nashlearn.games.trees.arborescence import check_heads
+from nashlearn.training.designs.arcs import (
     ArcFeatures,
     TokenVectors,
     TreeProblem,
@@ -25,8 +25,8 @@ from nashlearn.training.arcs import (
     strategies,
     token_basis,
 )
+from nashlearn.training.methods.blocks import train_blocks
 from nashlearn.training.missing_heads import completed, known_share, known_weights
-from nashlearn.training.tree_blocks import train_blocks
 
 __all__ = ["NashParser"]
 
@@ -140,7 +140,7 @@ class NashParser(StructuredNash):
     token ``d`` with head ``h`` (0 the root, ``h`` token ``h - 1``); or the same as a sparse matrix (n (n + 1), d); or
     token vectors (n, d), scored bilinearly. Or it is a :class:`nashlearn.parsing.HashedSentences`, whose features are
     sparse and computed when needed: then training visits sentence by sentence
-    (:mod:`nashlearn.training.tree_blocks`); else it is L-BFGS.
+    (:mod:`nashlearn.training.methods.blocks`); else it is L-BFGS.
 
     ``y`` is a list of heads (n,), -1 where one is missing. Missing heads are corrected for by the share of heads that
     are known (:mod:`nashlearn.training.missing_heads`), which assumes that they are missing at random; the objective

@@ -8,7 +8,7 @@ import numpy as np
 
 from nashlearn.estimators._network import NetworkNash
 from nashlearn.estimators._network_input import Graphs, NamedFeatures, read_sequences
-from nashlearn.games.markov.batch import Networks
+from nashlearn.games.networks.batch import Networks
 
 __all__ = ["NashTagger"]
 

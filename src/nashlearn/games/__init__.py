@@ -7,20 +7,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from nashlearn.game import Game
-from nashlearn.games import quadratic as quadratic  # registers the proximal steps of explicit matrices
 from nashlearn.games._check import cost_matrix, element_count, label_count, label_values, label_weights, pair_weights
-from nashlearn.games.abstain import abstain_params
-from nashlearn.games.arborescence import ArborescenceGame, Arborescences
-from nashlearn.games.cost import CostGame, cost_params
 from nashlearn.games.enumerated import Enumerated
-from nashlearn.games.markov import Labeling, MarkovGame
-from nashlearn.games.matching import MatchingGame, Matchings
-from nashlearn.games.ordinal import Absolute, Squared
-from nashlearn.games.simplex import Simplex, SimplexGame
-from nashlearn.games.spanning_tree import SpanningTrees, spanning_tree_game
-from nashlearn.games.tree_parts import TreePartsGame
-from nashlearn.games.weighted import WeightedZeroOne
-from nashlearn.games.zero_one import ZeroOne
+from nashlearn.games.matchings.matching import MatchingGame, Matchings
+from nashlearn.games.networks import Labeling, MarkovGame
+from nashlearn.games.rows.abstain import abstain_params
+from nashlearn.games.rows.cost import CostGame, cost_params
+from nashlearn.games.rows.ordinal import Absolute, Squared
+from nashlearn.games.rows.simplex import Simplex, SimplexGame
+from nashlearn.games.rows.weighted import WeightedZeroOne
+from nashlearn.games.rows.zero_one import ZeroOne
+from nashlearn.games.trees.arborescence import ArborescenceGame, Arborescences
+from nashlearn.games.trees.parts import TreePartsGame
+from nashlearn.games.trees.spanning import SpanningTrees, spanning_tree_game
+from nashlearn.solvers import quadratic as quadratic  # registers the proximal steps of explicit matrices
 
 __all__ = [
     "ArborescenceGame",
@@ -238,7 +238,7 @@ def tree_parts(n: int, parts: Sequence[Sequence[Sequence[int]]], single_root: bo
     n : int
         Number of tokens.
     parts : sequence of tuples of arcs ``(d, h)``
-        Sets of arcs that earn a score together; :mod:`nashlearn.games.tree_parts` lists all siblings or grandparents.
+        Sets of arcs that earn a score together; :mod:`nashlearn.games.trees.parts` lists all siblings or grandparents.
     single_root : bool
         Whether exactly one token hangs from the root.
     """

@@ -11,10 +11,10 @@ from numba import njit
 from torch import Tensor
 
 from nashlearn import games
-from nashlearn.games.markov.forest import Forest, play
-from nashlearn.games.markov.game import loss_of
-from nashlearn.games.markov.outcome import warn_of_gap
-from nashlearn.games.threads import in_threads
+from nashlearn.games.networks.forest import Forest, play
+from nashlearn.games.networks.game import loss_of
+from nashlearn.games.networks.outcome import warn_of_gap
+from nashlearn.solvers.threads import in_threads
 
 __all__ = ["Room", "best_labels", "make_room", "solve_chains", "solve_graphs"]
 

@@ -9,9 +9,9 @@ import torch
 from numba import njit
 
 from nashlearn import games
-from nashlearn.games import kernels
-from nashlearn.games.simplex import SimplexGame
-from nashlearn.games.threads import in_threads
+from nashlearn.games.rows import kernels
+from nashlearn.games.rows.simplex import SimplexGame
+from nashlearn.solvers.threads import in_threads
 
 __all__ = ["GAMES", "solve"]
 

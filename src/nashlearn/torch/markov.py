@@ -15,7 +15,7 @@ from torch import Tensor
 
 from nashlearn.game import Equilibrium
 from nashlearn.games._check import cost_matrix
-from nashlearn.games.markov.game import check_edges
+from nashlearn.games.networks.game import check_edges
 from nashlearn.torch import chains, ops
 
 __all__ = ["MarkovLoss", "markov_loss"]

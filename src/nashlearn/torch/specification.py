@@ -8,11 +8,11 @@ import numpy as np
 import torch
 
 from nashlearn.games._check import cost_matrix, label_values
-from nashlearn.games.abstain import Abstain
-from nashlearn.games.ordinal import Absolute, Squared
-from nashlearn.games.simplex import SimplexGame
-from nashlearn.games.weighted import WeightedZeroOne
-from nashlearn.games.zero_one import ZeroOne
+from nashlearn.games.rows.abstain import Abstain
+from nashlearn.games.rows.ordinal import Absolute, Squared
+from nashlearn.games.rows.simplex import SimplexGame
+from nashlearn.games.rows.weighted import WeightedZeroOne
+from nashlearn.games.rows.zero_one import ZeroOne
 
 __all__ = ["NAMES", "Specification", "specify"]
 

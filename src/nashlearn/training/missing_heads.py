@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nashlearn.games.tree_map import best_trees, workspace
+from nashlearn.games.trees.best import best_trees, workspace
 
 __all__ = ["completed", "known_share", "known_weights"]
 

@@ -17,9 +17,9 @@ import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
-from nashlearn.games.kernels import prox, risk, solve_rows
+from nashlearn.games.rows.kernels import prox, risk, solve_rows
+from nashlearn.training.designs.row_products import squared_norms
 from nashlearn.training.rounding import EXTRA, rounding
-from nashlearn.training.rows import squared_norms
 
 __all__ = ["Problem", "risk_rows", "smooth_rows"]
 

@@ -1,0 +1,1 @@
+"""Games over matchings of two sets."""

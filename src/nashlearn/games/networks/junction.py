@@ -1,0 +1,182 @@
+"""Equilibria and best labelings on a clique tree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from nashlearn.games.networks import exact, messages
+from nashlearn.games.networks.cliques import Cliques
+from nashlearn.games.networks.outcome import Improved, Labeling, Outcome, warn_of_gap
+
+__all__ = ["CliqueSolver"]
+
+
+class CliqueSolver:
+    """Solves one graph's games exactly.
+
+    Parameters
+    ----------
+    cliques : Cliques
+        The graph's clique tree.
+    edges, n_states : ndarray
+        The graph.
+    loss : Hamming or NodeCosts
+        The loss, as compiled code reads it.
+    costs : list of ndarray
+        The same as a matrix for each node, options by labels.
+    """
+
+    is_exact = True
+
+    def __init__(self, cliques: Cliques, edges: np.ndarray, n_states: np.ndarray, loss: Any, costs: list[np.ndarray]):
+        self.cliques, self.edges, self.n_states, self.loss, self.costs = cliques, edges, n_states, loss, costs
+
+    @property
+    def n_entries(self) -> int:
+        """Rows of the programme but for those of replies."""
+        return self.cliques.size
+
+    def tables(self, T: np.ndarray) -> np.ndarray:
+        """Edge scores (m, k, k) as the cliques' tables, flat."""
+        t, k = self.cliques.arrays, self.n_states
+        E = np.zeros(self.cliques.size)
+        for e, (u, v) in enumerate(self.edges):
+            c, state = self.cliques.edge_clique[e], self.cliques.edge_state[e]
+            own = T[e, : k[u], : k[v]] if self.cliques.edge_first[e] else T[e, : k[u], : k[v]].T
+            E[t.table[c] : t.table[c] + t.rows[c] * t.columns[c]] += own[:, state].ravel()
+        return E
+
+    def marginals(self, Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Node (n, k) and edge (m, k, k) marginals of the cliques' tables."""
+        t, k = self.cliques.arrays, self.n_states
+        widest = int(k.max())
+        nodes = np.zeros((k.size, widest))
+        pairs = np.zeros((len(self.edges), widest, widest))
+        for c, v in enumerate(t.node):
+            own = Q[t.table[c] : t.table[c] + t.rows[c] * t.columns[c]]
+            nodes[v, : k[v]] = own.reshape(t.rows[c], t.columns[c]).sum(axis=1)
+        for e, (u, v) in enumerate(self.edges):
+            c, state, first = self.cliques.edge_clique[e], self.cliques.edge_state[e], self.cliques.edge_first[e]
+            own = Q[t.table[c] : t.table[c] + t.rows[c] * t.columns[c]].reshape(t.rows[c], t.columns[c])
+            other = int(k[v] if first else k[u])
+            joint = np.array([np.bincount(state, weights=row, minlength=other) for row in own])
+            pairs[e, : k[u], : k[v]] = joint if first else joint.T
+        return nodes, pairs
+
+    def feasible(self, f: np.ndarray, T: np.ndarray) -> bool:
+        """Whether some labeling is allowed."""
+        forbids = np.isneginf(f[np.arange(f.shape[1]) < self.n_states[:, None]]).any() or np.isneginf(T).any()
+        return not forbids or self.maximise(f, T).score > -np.inf
+
+    def maximise(self, f: np.ndarray, T: np.ndarray, method: str = "exact", time_limit: float = 60.0) -> Labeling:
+        """The best labeling, by max-product, which is exact and fast: both arguments change nothing."""
+        t, E = self.cliques.arrays, self.tables(T)
+        inside = self._room()
+        best = messages.inward(t, f, np.zeros_like(f), E, 0.0, inside)
+        labels = np.zeros(f.shape[0], dtype=np.int64)
+        messages.decode(t, f, E, inside, labels)
+        return Labeling(labels, float(best), float(best), "optimal" if best > -np.inf else "infeasible")
+
+    def play(self, f: np.ndarray, T: np.ndarray) -> Outcome:
+        """The equilibrium without smoothing."""
+        t, E = self.cliques.arrays, self.tables(T)
+        best, reduced, Q, p = exact.solve(t, f, E, self.costs)
+        lift = self._lift(p, f.shape)
+        upper = messages.inward(t, np.zeros_like(f), lift, reduced, 0.0, self._room())
+        nodes, pairs = self.marginals(Q)
+        used = Q > 0
+        risks = [float((L @ x[: L.shape[1]]).min()) for L, x in zip(self.costs, nodes, strict=True)]
+        lower = float(Q[used] @ reduced[used]) + sum(risks)
+        return Outcome(best + upper, nodes, pairs, p, max(upper - lower, 0.0))
+
+    def cover(self, unit: float) -> exact.Cover:
+        """The programme with scores left open, in units of ``unit``: one row for each entry of a clique's table."""
+        t, k = self.cliques.arrays, int(self.n_states.max())
+        alive = np.ones(self.cliques.size, dtype=np.bool_)
+        made = exact.assemble(t, alive, np.zeros(self.cliques.size), [L / unit for L in self.costs])
+        rows, columns = [], []
+        for c, v in enumerate(t.node):
+            entry = np.arange(t.rows[c] * t.columns[c])
+            rows.append(t.table[c] + entry)
+            columns.append(v * k + entry // t.columns[c])
+        for e, (c, first) in enumerate(zip(self.cliques.edge_clique, self.cliques.edge_first, strict=True)):
+            own, other = np.divmod(np.arange(t.rows[c] * t.columns[c]), t.columns[c])
+            other = np.asarray(self.cliques.edge_state[e])[other]
+            rows.append(t.table[c] + np.arange(own.size))
+            columns.append(self.n_states.size * k + e * k * k + (own * k + other if first else other * k + own))
+        at = np.concatenate(rows), np.concatenate(columns)
+        shape = made.h.size, self.n_states.size * k + len(self.edges) * k * k
+        return exact.Cover(made, sparse.csr_matrix((np.ones(at[0].size), at), shape=shape), self._calibrated)
+
+    def _calibrated(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        Q = z[: self.cliques.size].copy()
+        exact.calibrate(self.cliques.arrays, Q)
+        return self.marginals(Q)
+
+    def start(self) -> tuple[np.ndarray, ...]:
+        """Uniform replies, from which sweeps start."""
+        options = max(int(self.n_states.max()), *(L.shape[0] for L in self.costs))
+        p = np.zeros((self.n_states.size, options))
+        for v, L in enumerate(self.costs):
+            p[v, : L.shape[0]] = 1.0 / L.shape[0]
+        return (p,)
+
+    def improve(self, f: np.ndarray, T: np.ndarray, eps: float, state: tuple[np.ndarray, ...], rounds: int) -> Improved:
+        """Sweep ``rounds`` times at ``eps > 0`` from the replies in ``state``: the value at them, and marginals."""
+        (p,) = state
+        t, E = self.cliques.arrays, self.tables(T)
+        lift = self._lift(p, f.shape)
+        inside, outside, B = self._room(), self._room(), np.empty(E.size)
+        messages.inward(t, f, lift, E, eps, inside)
+        for _ in range(rounds):
+            messages.sweep(self.loss, t, f, lift, E, eps, p, inside, outside)
+        messages.beliefs(t, t.table, f, lift, E, eps, inside, outside, B)
+        nodes, pairs = self.marginals(self._normalised(B, eps))
+        return Improved(float(inside[t.parent < 0, 0].sum()), nodes, pairs, pairs, 0.0)
+
+    def ceiling(self, f: np.ndarray, T: np.ndarray, state: tuple[np.ndarray, ...]) -> float:
+        """What the best adversary gets against the replies in ``state``, without smoothing."""
+        return float(
+            messages.inward(self.cliques.arrays, f, self._lift(state[0], f.shape), self.tables(T), 0.0, self._room())
+        )
+
+    def secured(self, f: np.ndarray, T: np.ndarray, nodes: np.ndarray, pairs: np.ndarray) -> float:
+        """What the adversary's marginals get whatever the reply, without smoothing: the floor beside the ceiling."""
+        risks = [float((L @ x[: L.shape[1]]).min()) for L, x in zip(self.costs, nodes, strict=True)]
+        scored = sum(float(s[x > 0] @ x[x > 0]) for s, x in ((f, nodes), (T, pairs)))
+        return scored + sum(risks)
+
+    def play_smoothed(self, f: np.ndarray, T: np.ndarray, eps: float, tol: float, max_iter: int) -> Outcome:
+        """The equilibrium at smoothing ``eps``, by sweeps."""
+        state = self.start()
+        (p,) = state
+        for _ in range(max_iter):
+            value, nodes, pairs, *_ = self.improve(f, T, eps, state, 1)
+            gap = 0.0
+            for L, reply, x in zip(self.costs, p, nodes, strict=True):
+                cost = L @ x[: L.shape[1]]
+                gap += float(reply[: L.shape[0]] @ cost - cost.min())
+            if gap <= tol:
+                break
+        else:
+            warn_of_gap(gap, tol)
+        return Outcome(value, nodes, pairs, p[:, : max(L.shape[0] for L in self.costs)], max(gap, 0.0))
+
+    def _normalised(self, B: np.ndarray, eps: float) -> np.ndarray:
+        t = self.cliques.arrays
+        sizes = t.rows * t.columns
+        Q = np.exp((B - np.repeat(np.maximum.reduceat(B, t.table), sizes)) / eps)
+        return Q / np.repeat(np.add.reduceat(Q, t.table), sizes)
+
+    def _room(self) -> np.ndarray:
+        t = self.cliques.arrays
+        return np.zeros((t.node.size, int(t.columns.max())))
+
+    def _lift(self, p: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        lift = np.zeros(shape)
+        for v, L in enumerate(self.costs):
+            lift[v, : L.shape[1]] = p[v, : L.shape[0]] @ L
+        return lift

@@ -1,0 +1,335 @@
+"""Best labelings of graphs with cycles: a fast search with a bound, and an integer programme for what it leaves.
+
+Dual block ascent (:mod:`nashlearn.games.networks.stars`, without a loss) lowers an upper bound on every labeling's
+score; its beliefs are decoded into labelings, which are improved node by node. A label whose score falls so far short
+in the reparametrised problem that the bound with it lies below the best labeling found can be in no better one. What
+remains is searched (:mod:`nashlearn.games.networks.search`), which ends soon where pairs are ruled out by large scores,
+and else given to HiGHS as an integer programme, with a limit on its time [huangfu2018]_. Two states whose neighbours
+attract each other need none of this (:mod:`nashlearn.games.networks.cuts`).
+"""
+
+from __future__ import annotations
+
+import numbers
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+from scipy import sparse
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from nashlearn.games.networks import stars
+from nashlearn.games.networks.cuts import cut
+from nashlearn.games.networks.outcome import Labeling
+from nashlearn.games.networks.replies import Hamming
+from nashlearn.games.networks.search import Search, deficits
+from nashlearn.games.networks.stars import Incidence
+
+__all__ = ["METHODS", "check_options"]
+
+_HEATS = 0.3 ** np.arange(9)  # temperatures, in units of the scores' spread
+_SWEEPS = 30
+_DECIMATION = np.array([0.03, 0.1, 0.01])  # temperatures at which nodes are settled, in the same units
+_SETTLING = 3  # sweeps after each
+_ROUNDING = 1e-9
+_SEARCH = 0.5  # share of the time limit that is searched at first, and at most this many seconds
+_SEARCH_SECONDS = 10.0
+_STEPS = 64  # of the search between looks at the clock, where tables hold no more than this many pairs
+_SMALL = 100_000
+_MIP_GAP = 1e-3  # unit of the programme, in those of the scores: HiGHS allows itself an absolute gap of 1e-6
+_PACE = 200_000  # pairs a second that HiGHS is given, which minds its clock only once it has read them
+
+
+@njit(cache=True, nogil=True)
+def _score(g, f, T, labels):
+    total = 0.0
+    for v in range(f.shape[0]):
+        total += f[v, labels[v]]
+    for e in range(g.ends.shape[0]):
+        total += T[g.table[e], labels[g.ends[e, 0]], labels[g.ends[e, 1]]]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _decode(g, f, T, mu, order, labels):
+    """Label nodes in ``order``, each best for the labels given before and the messages ``mu`` of the rest."""
+    n, k = f.shape
+    done = np.zeros(n, dtype=np.bool_)
+    for v in order:
+        best, chosen = -np.inf, 0
+        for a in range(k):
+            value = f[v, a]
+            for i in range(g.start[v], g.start[v + 1]):
+                e, side = g.member[i], g.side[i]
+                u = g.ends[e, 1 - side]
+                if done[u]:
+                    value += T[g.table[e], a, labels[u]] if side == 0 else T[g.table[e], labels[u], a]
+                else:
+                    value += mu[e, side, a]
+            if value > best:
+                best, chosen = value, a
+        labels[v] = chosen
+        done[v] = True
+
+
+@njit(cache=True, nogil=True)
+def _improve(g, f, T, labels):
+    """Change single labels while that raises the score."""
+    n, k = f.shape
+    x = np.empty(k)
+    changed = True
+    while changed:
+        changed = False
+        for v in range(n):
+            x[:] = f[v]
+            for i in range(g.start[v], g.start[v + 1]):
+                e, side = g.member[i], g.side[i]
+                u = g.ends[e, 1 - side]
+                for a in range(k):
+                    x[a] += T[g.table[e], a, labels[u]] if side == 0 else T[g.table[e], labels[u], a]
+            best = labels[v]
+            for a in range(k):
+                if x[a] > x[best] + 1e-12 * abs(x[best]):
+                    best = a
+            if best != labels[v]:
+                labels[v] = best
+                changed = True
+
+
+@njit(cache=True, nogil=True)
+def _messages(g, T, alpha, mu):
+    """``max_b T(a, b) - alpha(b)`` for both ends of each edge."""
+    k = alpha.shape[2]
+    for e in range(g.ends.shape[0]):
+        table = T[g.table[e]]
+        mu[e] = -np.inf
+        for a in range(k):
+            for b in range(k):
+                if table[a, b] > -np.inf:
+                    mu[e, 0, a] = max(mu[e, 0, a], table[a, b] - alpha[e, 1, b])
+                    mu[e, 1, b] = max(mu[e, 1, b], table[a, b] - alpha[e, 0, a])
+
+
+class _Ascent:
+    """The state of a search: the best bound with its multipliers, and the best labeling."""
+
+    def __init__(self, g: Incidence, f: np.ndarray, T: np.ndarray):
+        self.g, self.f, self.T = g, f, T
+        self.possible_f = f  # with -inf for labels that were ruled out
+        self.alpha = np.zeros((g.ends.shape[0], 2, f.shape[1]))
+        self.best_alpha, self.bound = self.alpha.copy(), np.inf
+        self.labels, self.score = np.zeros(f.shape[0], dtype=np.int64), -np.inf
+        finite = [x[x > -np.inf] for x in (f, T)]
+        self.unit = max((float(np.ptp(x)) for x in finite if x.size), default=0.0) or 1.0
+
+    @property
+    def proved(self) -> bool:
+        if self.score == -np.inf:  # no labeling was found: only a bound that allows none settles the matter
+            return bool(self.bound == -np.inf)
+        return bool(self.bound - self.score <= _ROUNDING * max(abs(self.score), self.unit))
+
+    def cut(self, until: float) -> bool:
+        """Offer the labeling of a minimum cut, where there is one; whether its bound proves it best."""
+        found = cut(self.g, self.f, self.T, _ROUNDING * self.unit, until)
+        if found is None:
+            return False
+        before, self.bound = self.bound, found[1]
+        self.offer(found[0])
+        if not self.proved:
+            self.bound = before
+            return False
+        return True
+
+    def run(self, until: float) -> None:
+        """Cool down, decoding on the way, until the labeling is proved best or the clock says ``until``."""
+        n, k = self.f.shape
+        free = Hamming(np.zeros(n))
+        p, q, mu = np.zeros((n, k)), np.zeros((n, k)), np.empty_like(self.alpha)
+        cold = stars.heated(self.T, 0.0)
+        for heat in _HEATS * self.unit:
+            tables = stars.heated(self.T, 0.1 * heat)
+            for _ in range(_SWEEPS):
+                stars.sweep(free, self.g, self.possible_f, tables, heat, p, self.alpha, q)
+                if time.monotonic() > until:
+                    break
+            bound = stars.bound(free, self.g, self.possible_f, cold, 0.0, p, self.alpha)
+            if bound < self.bound:
+                self.bound, self.best_alpha = bound, self.alpha.copy()
+            _messages(self.g, self.T, self.alpha, mu)
+            order = np.argsort(-np.partition(q, -1, axis=1)[:, -1], kind="stable")
+            labels = np.zeros(n, dtype=np.int64)
+            _decode(self.g, self.possible_f, self.T, mu, order, labels)
+            self.offer(labels)
+            if self.proved or time.monotonic() > until:
+                break
+
+    def decimate(self, heat: float, until: float) -> None:
+        """Settle the surest nodes, tell their neighbours, and go on until all are settled."""
+        n, k = self.f.shape
+        free = Hamming(np.zeros(n))
+        f, alpha = self.possible_f.copy(), self.best_alpha.copy()
+        p, q = np.zeros((n, k)), np.zeros((n, k))
+        open_nodes, tables = np.ones(n, dtype=np.bool_), stars.heated(self.T, 0.1 * heat)
+        while open_nodes.any() and time.monotonic() < until:
+            for _ in range(_SETTLING):
+                stars.sweep(free, self.g, f, tables, heat, p, alpha, q)
+            if np.isnan(q).any():  # the labels settled so far rule out all of some node's
+                return
+            best, sure = q.argmax(axis=1), np.where(open_nodes, q.max(axis=1), -1.0)
+            now = np.argsort(-sure, kind="stable")[: max(1, int(open_nodes.sum()) // 8)]
+            kept = np.zeros_like(q, dtype=np.bool_)
+            kept[now, best[now]] = True
+            f[now] = np.where(kept[now], f[now], -np.inf)
+            open_nodes[now] = False
+        self.offer(q.argmax(axis=1).astype(np.int64))
+
+    def restrict(self) -> int:
+        """Rule out labels that can be in no better labeling; how many there were."""
+        possible = self.possible()
+        possible[np.arange(len(possible)), self.labels] |= self.score > -np.inf
+        before = int((self.possible_f > -np.inf).sum())
+        self.possible_f = np.where(possible, self.f, -np.inf)
+        self.alpha = self.best_alpha.copy()
+        return before - int(possible.sum())
+
+    def exhaust(self, until: float) -> None:
+        """Search until the best labeling is proved or the clock says ``until``; the bound falls in either case."""
+        node, pair, bound = deficits(self.g, self.possible_f, self.T, self.best_alpha)
+        rounding = _ROUNDING * max(abs(bound), self.unit)
+        worst = sum(float(np.where(np.isfinite(d), d, 0.0).reshape(len(d), -1).max(axis=1).sum()) for d in (node, pair))
+        hunt = Search(self.g, node, pair, self.unit, rounding)
+        most = min(bound - self.score, worst)
+        over = bound == -np.inf
+        steps = max(1, _STEPS * _SMALL // max(pair.size, _SMALL))
+        while not over and time.monotonic() < until:
+            over = hunt.run(most, steps)
+        if hunt.labels[0] >= 0:
+            self.offer(hunt.labels.copy())
+        self.bound = self.score if over else min(self.bound, bound - hunt.proved)
+
+    def offer(self, labels: np.ndarray) -> None:
+        """Keep ``labels``, improved, where they are the best so far."""
+        _improve(self.g, self.f, self.T, labels)
+        score = _score(self.g, self.f, self.T, labels)
+        if score > self.score:
+            self.labels, self.score = labels, float(score)
+
+    def ended(self, otherwise: str) -> Labeling:
+        """What was found, with the status ``otherwise`` where nothing is proved."""
+        if self.bound == -np.inf:
+            return Labeling(self.labels, -np.inf, -np.inf, "infeasible")
+        return Labeling(self.labels, self.score, max(self.bound, self.score), "optimal" if self.proved else otherwise)
+
+    def possible(self) -> np.ndarray:
+        """Labels (n, k) that may be in a labeling better than the best found."""
+        reduced = np.where(self.possible_f > -np.inf, self.possible_f, np.inf)
+        for side in (0, 1):
+            np.add.at(reduced, self.g.ends[:, side], self.best_alpha[:, side])
+        allowed = np.isfinite(reduced)  # a multiplier of inf: a neighbour has ruled the label out
+        reduced[~allowed] = -np.inf
+        short = reduced.max(axis=1, keepdims=True) - reduced
+        slack = _ROUNDING * max(abs(self.bound), self.unit)
+        return (self.bound - short >= self.score - slack) & allowed
+
+
+def _ascent(g: Incidence, f: np.ndarray, T: np.ndarray, time_limit: float) -> Labeling:
+    until = time.monotonic() + time_limit
+    search = _Ascent(g, f, T)
+    if not search.cut(until):
+        search.run(until)
+    return search.ended("heuristic")
+
+
+def _exact(g: Incidence, f: np.ndarray, T: np.ndarray, time_limit: float) -> Labeling:
+    until = time.monotonic() + time_limit
+    search = _Ascent(g, f, T)
+    if not search.cut(until):
+        search.run(until)
+    if not search.proved and time.monotonic() < until:
+        search.exhaust(min(until, time.monotonic() + min(_SEARCH * time_limit, _SEARCH_SECONDS)))
+    for heat in _DECIMATION * search.unit:
+        if search.proved or time.monotonic() > until:
+            break
+        search.decimate(heat, until)
+        if search.restrict():
+            search.run(until)
+    if not search.proved and time.monotonic() < until:
+        search.restrict()
+        left = (search.possible_f > -np.inf).sum(axis=1)
+        if np.prod(left[g.ends], axis=1).sum() <= _PACE * (until - time.monotonic()):
+            return _integer_programme(search, until)
+        search.exhaust(until)
+    return search.ended("time limit")
+
+
+def _integer_programme(search: _Ascent, until: float) -> Labeling:
+    """Choose among the labels still possible: one for each node, and the edges' pairs that follow."""
+    g, f, T = search.g, search.f, search.T
+    possible = search.possible_f > -np.inf
+    node = np.full(f.shape, -1)
+    node[possible] = np.arange(possible.sum())
+    used = int(possible.sum())
+    gains, rows, columns, values, right = [f[possible]], [], [], [], []
+    v, a = np.nonzero(possible)
+    rows.append(v)
+    columns.append(node[v, a])
+    values.append(np.ones(v.size))
+    right.append(np.ones(f.shape[0]))
+    count = f.shape[0]
+    for e, (u, v) in enumerate(g.ends):
+        a, b = np.flatnonzero(possible[u]), np.flatnonzero(possible[v])
+        table = T[g.table[e]][np.ix_(a, b)]
+        if a.size == 1 or b.size == 1:  # one end is settled: the pair's score belongs to the other's label
+            number = node[v, b] if a.size == 1 else node[u, a]
+            gains[0][number] += table.ravel()
+            continue
+        i, j = np.nonzero(table > -np.inf)
+        pair = used + np.arange(i.size)
+        used += i.size
+        gains.append(table[i, j])
+        rows += [count + i, count + np.arange(a.size), count + a.size + j, count + a.size + np.arange(b.size)]
+        columns += [pair, node[u, a], pair, node[v, b]]
+        values += [np.ones(i.size), -np.ones(a.size), np.ones(i.size), -np.ones(b.size)]
+        right.append(np.zeros(a.size + b.size))
+        count += a.size + b.size
+    gain = np.concatenate(gains)
+    forbidden = np.isneginf(gain)
+    A = sparse.csr_matrix(
+        (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=(count, used)
+    )
+    unit = search.unit * _MIP_GAP
+    answer = milp(
+        -np.where(forbidden, 0.0, gain) / unit,
+        constraints=LinearConstraint(A, np.concatenate(right), np.concatenate(right)),
+        integrality=np.arange(used) < possible.sum(),
+        bounds=Bounds(0.0, np.where(forbidden, 0.0, 1.0)),
+        options={"time_limit": max(until - time.monotonic(), 0.01), "mip_rel_gap": 0.0},
+    )
+    if answer.x is not None:
+        chosen = np.where(possible, np.where(node >= 0, answer.x[node], 0.0), -1.0)
+        search.offer(chosen.argmax(axis=1).astype(np.int64))
+    if answer.status == 2 and search.score == -np.inf:
+        return Labeling(search.labels, -np.inf, -np.inf, "infeasible")
+    if answer.status in (0, 2):  # solved, or nothing among the labels left beats the labeling at hand
+        return Labeling(search.labels, search.score, search.score, "optimal")
+    dual = getattr(answer, "mip_dual_bound", None)
+    bound = search.bound
+    if dual is not None and np.isfinite(dual):
+        bound = min(bound, max(-dual * unit, search.score))
+    return Labeling(search.labels, search.score, float(bound), "time limit")
+
+
+def check_options(method: Any = "exact", time_limit: Any = 60.0) -> None:
+    """Refuse options of ``maximise`` that no graph can use."""
+    if not isinstance(method, str) or method not in METHODS:
+        raise ValueError(f"method must be one of {tuple(METHODS)}; got {method!r}")
+    if not isinstance(time_limit, numbers.Real) or not float(time_limit) > 0:
+        raise ValueError(f"time_limit must be a positive number of seconds; got {time_limit!r}")
+
+
+METHODS: dict[str, Callable[[Incidence, np.ndarray, np.ndarray, float], Labeling]] = {
+    "exact": _exact,
+    "ascent": _ascent,
+}

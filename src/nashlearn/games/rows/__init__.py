@@ -1,0 +1,1 @@
+"""Games over one label out of several: the probability simplex, and products of binary games."""

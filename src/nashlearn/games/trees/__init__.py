@@ -1,0 +1,1 @@
+"""Games over trees: arborescences, with labels or parts, and undirected spanning trees."""

@@ -1,0 +1,310 @@
+"""The game over arborescences: the interior point method with cuts added as they are violated.
+
+Both players choose points of the arborescence polytope, the loss counts wrong heads (or heads and labels):
+
+    max_q min_p <theta, q> + sum_d c_d - <p, C q> - mu/2 |q|^2,     C = diag(c_d) over the arcs into token d.
+
+Rows of the polytope are simplices; a cut ``x(arcs into S) >= 1`` joins where either player's strategy violates it, at
+first those that the projection of the scores needs. The certificate needs best trees only:
+
+    upper = max_y <theta - C p - mu q, y> + mu/2 |q|^2,     lower = <theta, q> - mu/2 |q|^2 - max_y <C q, y>,
+
+each plus ``sum_d c_d``; at ``mu = 0`` they are what each player can secure.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from nashlearn.games.trees.best import best_tree
+from nashlearn.games.trees.cuts import separate
+from nashlearn.games.trees.entries import TreeScratch, take_near, take_priced, take_replies, taken_entries
+from nashlearn.games.trees.inside import into_polytope
+from nashlearn.games.trees.projection import price_cuts
+from nashlearn.games.trees.shift import shifted
+from nashlearn.solvers.interior import Saddle, saddle_point
+
+__all__ = [
+    "best_labelled",
+    "certify",
+    "solve_each",
+    "solve_tree",
+    "solve_trees",
+    "tree_entropy",
+]
+
+_ROUNDS = 30
+_ITERATIONS = 100
+_REACH = 1.0  # entries of a row that are looked at first, in units of the largest loss of a token
+_SLACK = 0.05  # how far from worth using those may be that are looked at next, in the same unit
+
+
+@njit(cache=True, nogil=True)
+def best_labelled(theta, n, single_root, arc, label, heads, work):
+    """The best tree of ``theta`` (n, n + 1, labels); its score, or ``-inf`` where there is none."""
+    for d in range(n):
+        for h in range(n + 1):
+            best, at = theta[d, h, 0], 0
+            for j in range(1, theta.shape[2]):
+                if theta[d, h, j] > best:
+                    best, at = theta[d, h, j], j
+            arc[d, h], label[d, h] = best, at
+    if best_tree(arc, n, single_root, heads, work) == 0:
+        return -np.inf
+    total = 0.0
+    for d in range(n):
+        total += arc[d, heads[d]]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def tree_entropy(q, n, single_root, s):
+    """``min_p <p, L q>`` of marginals ``q`` (n, n + 1): ``n`` less the hits of the tree that hits most."""
+    for d in range(n):
+        for h in range(n + 1):
+            s.other[d, h] = q[d, h]
+    best_tree(s.other, n, single_root, s.heads, s.work)
+    secured = float(n)
+    for d in range(n):
+        secured -= q[d, s.heads[d]]
+    return secured
+
+
+@njit(cache=True, nogil=True)
+def certify(theta, price, mu, n, single_root, p, q, s):
+    """Upper and lower bound of the game's value from the strategies ``p`` and ``q`` (n, n + 1, labels)."""
+    L = theta.shape[2]
+    worth, square, fixed = 0.0, 0.0, 0.0
+    for d in range(n):
+        fixed += price[d]
+        for h in range(n + 1):
+            best, best_q = -np.inf, -np.inf
+            for j in range(L):
+                v = theta[d, h, j] - price[d] * p[d, h, j] - mu * q[d, h, j]
+                if v > best:
+                    best = v
+                if q[d, h, j] != 0.0:
+                    worth += theta[d, h, j] * q[d, h, j]
+                    square += q[d, h, j] * q[d, h, j]
+                if theta[d, h, j] > -np.inf and price[d] * q[d, h, j] > best_q:
+                    best_q = price[d] * q[d, h, j]
+            s.arc[d, h], s.other[d, h] = best, best_q
+    upper, lower = fixed + 0.5 * mu * square, fixed + worth - 0.5 * mu * square
+    best_tree(s.arc, n, single_root, s.heads, s.work)
+    for d in range(n):
+        upper += s.arc[d, s.heads[d]]
+    best_tree(s.other, n, single_root, s.heads, s.work)
+    for d in range(n):
+        lower -= s.other[d, s.heads[d]]
+    return upper, lower
+
+
+@njit(cache=True, nogil=True)
+def _pure(n, p, q, s):
+    """Both players on the tree ``s.heads`` with its best labels."""
+    p[:n, : n + 1] = 0.0
+    q[:n, : n + 1] = 0.0
+    for d in range(n):
+        h = s.heads[d]
+        p[d, h, s.label[d, h]] = 1.0
+        q[d, h, s.label[d, h]] = 1.0
+
+
+@njit(cache=True, nogil=True)
+def _seed(n, single_root, s):
+    """Project the best arcs' scores, roughly: the cuts that this needs, and what they add to each arc (``s.lift``)."""
+    s.other[:n, : n + 1] = s.arc[:n, : n + 1]
+    k, _ = price_cuts(s.other, n, single_root, True, s.heads, s.work, s.cuts, s.flow)
+    s.lift[:n, : n + 1] = 0.0
+    K = 0
+    for c in range(k):
+        for d in range(n):
+            if s.cuts.members[c, d]:
+                s.lift[d, 0] += s.cuts.lam[c]
+                for h in range(n):
+                    if not s.cuts.members[c, h]:
+                        s.lift[d, h + 1] += s.cuts.lam[c]
+        if not s.cuts.free[c] and s.cuts.lam[c] > 0.0:
+            s.sets[K, :n] = s.cuts.members[c, :n]
+            K += 1
+    return K
+
+
+@njit(cache=True, nogil=True)
+def _incidence(at, K, one, n, sets):
+    """For each entry the cuts that it crosses, in compressed rows; constraint 0 is the single root where ``one``."""
+    m = at.shape[1]
+    first = np.empty(m + 1, np.int64)
+    member = np.empty(m * (K + one), np.int64)
+    t = 0
+    for e in range(m):
+        first[e] = t
+        d, h = at[0, e], at[1, e]
+        if one and h == 0:
+            member[t] = 0
+            t += 1
+        for c in range(K):
+            if sets[c, d] and (h == 0 or not sets[c, h - 1]):
+                member[t] = c + one
+                t += 1
+    first[m] = t
+    return first, member[:t].copy()
+
+
+@njit(cache=True, nogil=True)
+def _known(candidate, K, n, sets):
+    for c in range(K):
+        same = True
+        for d in range(n):
+            if sets[c, d] != candidate[d]:
+                same = False
+                break
+        if same:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _add_violated(x, at, K, n, tol, s):
+    """Add the cuts that a strategy violates; their number in all."""
+    flat = s.other
+    flat[:n, : n + 1] = 0.0
+    for e in range(at.shape[1]):
+        flat[at[0, e], at[1, e]] += x[e]
+    new = separate(flat, n, s.cuts.members, tol, s.flow)
+    for c in range(new):
+        if s.sets.shape[0] > K and not _known(s.cuts.members[c], K, n, s.sets):
+            s.sets[K, :n] = s.cuts.members[c, :n]
+            K += 1
+    return K
+
+
+@njit(cache=True, nogil=True)
+def solve_tree(
+    scores: np.ndarray,
+    price: np.ndarray,
+    mu: float,
+    n: int,
+    single_root: bool,
+    tol: float,
+    p: np.ndarray,
+    q: np.ndarray,
+    s: TreeScratch,
+) -> tuple[float, float]:
+    """Solve one game into ``p`` and ``q`` (n, n + 1, labels); its value from below and gap, NaN where there is no tree.
+
+    ``scores`` (n, n + 1, labels) are finite or ``-inf``; ``price`` (n,) is what a wrong head costs. Entries are added
+    until the gap is within ``10 tol (1 + sum_d (c_d + mu))``, or until there are no more.
+    """
+    theta = np.empty(scores.shape)
+    offset = shifted(scores, n, single_root, theta)
+    if best_labelled(theta, n, single_root, s.arc, s.label, s.heads, s.work) == -np.inf:
+        return np.nan, np.nan
+    _pure(n, p, q, s)
+    upper, lower = certify(theta, price, mu, n, single_root, p, q, s)
+    if upper - lower <= 1e-14 * (1.0 + abs(lower)):
+        return offset + lower, max(upper - lower, 0.0)
+    best_labelled(theta, n, single_root, s.arc, s.label, s.heads, s.work)
+    K = _seed(n, single_root, s)
+    reach, take = _REACH * (price[:n].max() + mu), np.zeros(theta.shape, np.bool_)
+    take_near(theta, n, reach, take, s)
+    gap, entries = upper - lower, 0
+    while gap > 10.0 * tol * (1.0 + price[:n].sum() + n * mu):
+        at = taken_entries(theta, n, single_root, take, s)
+        if at.shape[1] > entries:
+            entries = at.shape[1]
+            K, y, lam = _play(theta, price, mu, n, single_root, tol, at, K, p, q, s)
+            upper, lower = certify(theta, price, mu, n, single_root, p, q, s)
+            gap = upper - lower
+            take_replies(theta, n, single_root, take, s)
+            take_priced(theta, _SLACK * price[:n].max(), y, lam, K, n, take, s)
+        elif reach < np.inf:
+            reach = 3.0 * reach if reach < 10.0 * price[:n].max() else np.inf
+            take_near(theta, n, reach, take, s)
+        else:
+            break
+    return offset + lower, max(gap, 0.0)
+
+
+@njit(cache=True, nogil=True)
+def _play(theta, price, mu, n, single_root, tol, at, K, p, q, s):
+    """The interior point method on the entries ``at``, with cuts as they are violated; their number, and potentials."""
+    m = at.shape[1]
+    reward, weight = np.empty(m), np.empty(m)
+    for e in range(m):
+        reward[e] = theta[at[0, e], at[1, e], at[2, e]]
+        weight[e] = price[at[0, e]]
+    # One root arc: an equality, unless a single token may have it, whose row says as much.
+    one = 1 if single_root and s.usable[:n, 0].sum() > 1 else 0
+    x, y, lam = np.zeros((2, m)), np.zeros((2, n)), np.zeros((2, K + one))
+    for r in range(_ROUNDS):
+        first, member = _incidence(at, K, one, n, s.sets)
+        equality = np.zeros(K + one, np.bool_)
+        equality[:one] = True
+        game = Saddle(reward, np.zeros(m), weight, 0.0, mu, at[0], n, first, member, equality)
+        saddle_point(game, tol, _ITERATIONS, r > 0, x, y, lam)
+        before = K
+        K = _add_violated(x[0], at, K, n, 10.0 * tol, s)
+        K = _add_violated(x[1], at, K, n, 10.0 * tol, s)
+        if before == K:
+            break
+        longer = np.zeros((2, K + one))
+        longer[:, : before + one] = lam
+        lam = longer
+    p[:n, : n + 1] = 0.0
+    q[:n, : n + 1] = 0.0
+    for e in range(m):
+        p[at[0, e], at[1, e], at[2, e]] = x[0, e]
+        q[at[0, e], at[1, e], at[2, e]] = x[1, e]
+    return K, y, lam
+
+
+@njit(cache=True, nogil=True)
+def solve_trees(
+    theta: np.ndarray,
+    price: np.ndarray,
+    mu: float,
+    single_root: bool,
+    tol: float,
+    value: np.ndarray,
+    p: np.ndarray,
+    q: np.ndarray,
+    gap: np.ndarray,
+    s: TreeScratch,
+) -> None:
+    """Solve a batch (b, n, n + 1, labels)."""
+    for i in range(theta.shape[0]):
+        value[i], gap[i] = solve_tree(theta[i], price, mu, theta.shape[1], single_root, tol, p[i], q[i], s)
+
+
+@njit(cache=True, nogil=True)
+def solve_each(
+    theta: np.ndarray,
+    sizes: np.ndarray,
+    offset: np.ndarray,
+    mu: float,
+    single_root: bool,
+    tol: float,
+    start: int,
+    stop: int,
+    value: np.ndarray,
+    p: np.ndarray,
+    q: np.ndarray,
+    gap: np.ndarray,
+    entropy: np.ndarray,
+    s: TreeScratch,
+) -> None:
+    """Solve sentences ``start..stop-1`` of different sizes, whose arcs lie one after another from ``offset`` on.
+
+    No arc may be forbidden. ``q`` is moved into the polytope, and ``entropy`` gets what it secures without the scores:
+    their difference would be lost in rounding. ``value`` and ``gap`` are those of the strategies before that; their sum
+    is what ``p`` may lose at most.
+    """
+    for i in range(start, stop):
+        n, part = sizes[i], slice(offset[i], offset[i + 1])
+        shape = (n, n + 1, 1)
+        scores, own_p, own_q = theta[part].reshape(shape), p[part].reshape(shape), q[part].reshape(shape)
+        value[i], gap[i] = solve_tree(scores, np.ones(n), mu, n, single_root, tol, own_p, own_q, s)
+        into_polytope(own_q[:, :, 0], n, single_root, s.cuts.members, s.flow)
+        entropy[i] = tree_entropy(own_q[:, :, 0], n, single_root, s)

@@ -1,0 +1,97 @@
+"""Undirected spanning trees: the graphic matroid's bases, with Kruskal's algorithm as the oracle.
+
+All trees have ``n - 1`` edges, so the number of edges of a true tree that a predicted one misses is
+``n - 1 - <p, q> = <p, L q>`` with ``L = 1 1'/(n - 1) - I``. The game is solved by the double oracle
+(:mod:`nashlearn.solvers.double_oracle`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from nashlearn.game import Equilibrium, Game
+
+__all__ = ["SpanningTreeGame", "SpanningTrees", "spanning_tree_game"]
+
+
+@njit(cache=True, nogil=True)
+def _find(parent, u):
+    while parent[u] != u:
+        parent[u] = parent[parent[u]]
+        u = parent[u]
+    return u
+
+
+@njit(cache=True, nogil=True)
+def _kruskal(order, allowed, edges, n, chosen):
+    """Take edges in ``order`` that close no cycle; how many were taken."""
+    parent = np.arange(n)
+    chosen[:] = False
+    taken = 0
+    for e in order:
+        a, b = _find(parent, edges[e, 0]), _find(parent, edges[e, 1])
+        if allowed[e] and a != b:
+            parent[a] = b
+            chosen[e] = True
+            taken += 1
+    return taken
+
+
+class SpanningTrees:
+    """The polytope of spanning trees of a graph. A label is a boolean array (m,), the edges of the tree.
+
+    Parameters
+    ----------
+    edges : array-like of shape (m, 2)
+        Pairs of distinct nodes 0..n-1; the graph must be connected.
+    """
+
+    def __init__(self, edges: Any):
+        pairs = np.array(edges)
+        if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu" or (pairs < 0).any():
+            raise ValueError(f"edges must be pairs of nodes, integers from 0 on, of shape (m, 2); got {edges!r}")
+        if (pairs[:, 0] == pairs[:, 1]).any():
+            raise ValueError(f"edges must join distinct nodes; got {pairs[pairs[:, 0] == pairs[:, 1]][0]}")
+        self.edges = np.ascontiguousarray(pairs, dtype=np.int64)
+        self.n = int(pairs.max()) + 1
+        self.argmax(np.zeros((1, len(pairs))))
+
+    def argmax(self, scores: np.ndarray) -> np.ndarray:
+        """Edges (b, m) of the best tree for each row of ``scores``; ``-inf`` forbids an edge. O(m log m) each."""
+        scores = np.asarray(scores, dtype=np.float64)
+        chosen = np.empty(scores.shape, np.bool_)
+        for i, row in enumerate(scores):
+            order = np.argsort(-row, kind="stable")
+            if _kruskal(order, ~np.isneginf(row), self.edges, self.n, chosen[i]) < self.n - 1:
+                raise ValueError(f"the edges must connect all {self.n} nodes; row {i} of the scores leaves them apart")
+        return chosen
+
+    def vertex(self, labels: np.ndarray) -> np.ndarray:
+        """0/1 rows (b, m)."""
+        return np.asarray(labels, dtype=np.float64)
+
+
+class SpanningTreeGame(Game):
+    """The number of edges of the true tree that the predicted one lacks, by the double oracle."""
+
+    labels: SpanningTrees
+
+    def solve(self, scores: np.ndarray, *, tol: float = 1e-9, max_iter: int = 1000) -> Equilibrium:
+        """See :meth:`nashlearn.game.Game.solve`. What all edges have in common is set aside: all trees share it."""
+        scores = np.asarray(scores, dtype=np.float64)
+        top = scores.max(axis=1, keepdims=True)
+        common = np.where(np.isneginf(top), 0.0, top)  # a row that forbids every edge is refused below
+        found = super().solve(scores - common, tol=tol, max_iter=max_iter)
+        return replace(found, value=found.value + (self.labels.n - 1) * common[:, 0])
+
+
+def spanning_tree_game(edges: Any) -> SpanningTreeGame:
+    """The game over trees of the graph ``edges``."""
+    trees = SpanningTrees(edges)
+    m = len(trees.edges)
+    loss = np.full((m, m), 1.0 / max(trees.n - 1, 1)) - np.eye(m)
+    return SpanningTreeGame(trees, trees, loss)

@@ -1,0 +1,1 @@
+"""How weights become scores: linear maps of features, and their adjoints."""

@@ -1,0 +1,253 @@
+"""Linear scores of many nodes, and the gradient of their weights, from dense or sparse features.
+
+Work is cut into blocks whose borders do not depend on the number of threads; no two of them write to the same place,
+and their sums are added in order: the result is the same for any number of threads.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numba import njit
+from scipy import sparse
+
+from nashlearn.solvers.threads import Run
+
+__all__ = ["DenseFeatures", "NodeFeatures", "SparseFeatures"]
+
+_ROWS = 4096
+_PARTS = 4  # sums of a gradient over rows, each as large as the weights
+_DENSE_PARTS = 16  # the same where features are dense, and their weights few beside the features
+
+
+def _blocks(n: int, size: int) -> list[tuple[int, int]]:
+    return [(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+class NodeFeatures(Protocol):
+    """Features (N, d) of all nodes with weights for ``k`` labels."""
+
+    n_weights: int
+
+    def scores(self, w: np.ndarray, out: np.ndarray, run: Run) -> None:
+        """Write the scores (N, k)."""
+        ...
+
+    def gradient(self, q: np.ndarray, out: np.ndarray, run: Run) -> None:
+        """Write ``Phi' q``, the features' moments under labels ``q`` (N, k)."""
+        ...
+
+    def totals(self, share: np.ndarray) -> np.ndarray:
+        """Weighted sum of each feature (d,) over all nodes."""
+        ...
+
+    def squares(self, share: np.ndarray) -> np.ndarray:
+        """Weighted sum of the squares of what each weight (n_weights,) is multiplied with."""
+        ...
+
+    def signed(self) -> np.ndarray:
+        """Which features (d,) are negative somewhere."""
+        ...
+
+    def present(self, rows: np.ndarray) -> np.ndarray:
+        """Which features (d,) are not 0 somewhere in these rows, a mask (N,)."""
+        ...
+
+    def matrix(self) -> sparse.csr_matrix:
+        """``Phi`` (N k, n_weights): row ``i k + a`` makes the score of label ``a`` at node ``i``."""
+        ...
+
+
+class DenseFeatures:
+    """A matrix with a weight for each feature and label, features first."""
+
+    def __init__(self, X: np.ndarray, k: int):
+        self.X, self.k = X, k
+        self.n_weights = X.shape[1] * k
+
+    def scores(self, w: np.ndarray, out: np.ndarray, run: Run) -> None:
+        """One matrix product for each block of rows."""
+        W = w.reshape(self.X.shape[1], self.k)
+
+        def block(a: int, b: int) -> None:
+            np.matmul(self.X[a:b], W, out=out[a:b])
+
+        run(block, _blocks(self.X.shape[0], _ROWS))
+
+    def gradient(self, q: np.ndarray, out: np.ndarray, run: Run) -> None:
+        """One matrix product for each block of rows, added in order."""
+        n = self.X.shape[0]
+        G = out.reshape(self.X.shape[1], self.k)
+        G[:] = 0.0
+        for part in run(lambda a, b: self.X[a:b].T @ q[a:b], _blocks(n, max(_ROWS, -(-n // _DENSE_PARTS)))):
+            G += part
+
+    def totals(self, share: np.ndarray) -> np.ndarray:
+        """Weighted sum of each feature."""
+        return share @ self.X
+
+    def squares(self, share: np.ndarray) -> np.ndarray:
+        """Weighted sum of each feature's squares, for every label."""
+        total = np.zeros(self.X.shape[1])
+        for a, b in _blocks(self.X.shape[0], _ROWS):
+            total += share[a:b] @ self.X[a:b] ** 2
+        return np.repeat(total, self.k)
+
+    def signed(self) -> np.ndarray:
+        """Which features are negative somewhere."""
+        return np.asarray((self.X < 0).any(axis=0))
+
+    def present(self, rows: np.ndarray) -> np.ndarray:
+        """Which features are not 0 somewhere in these rows."""
+        return np.asarray(self.X[rows].any(axis=0))
+
+    def matrix(self) -> sparse.csr_matrix:
+        """``Phi``, a block for each node and feature."""
+        return sparse.csr_matrix(sparse.kron(self.X, sparse.eye(self.k), format="csr"))
+
+
+class SparseFeatures:
+    """A CSR matrix with weights for some labels of each feature.
+
+    Parameters
+    ----------
+    X : csr_matrix (N, d)
+    k : int
+        Number of labels.
+    start, label : ndarray (d + 1,), (n_weights,)
+        Feature ``j`` has weights for the labels ``label[start[j] : start[j + 1]]``.
+    """
+
+    def __init__(self, X: sparse.csr_matrix, k: int, start: np.ndarray, label: np.ndarray):
+        self.X, self.k, self.label = X, k, label
+        self.start = start.astype(np.int32 if label.size < 2**31 else np.int64)  # half the memory to look up
+        self.n_weights = label.size
+
+    @cached_property
+    def columns(self) -> sparse.csc_matrix:
+        """The same matrix by columns."""
+        return self.X.tocsc()
+
+    @staticmethod
+    def all_pairs(d: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """``start`` and ``label`` with a weight for each label of each feature."""
+        return np.arange(d + 1, dtype=np.int64) * k, np.tile(np.arange(k, dtype=np.int32), d)
+
+    @staticmethod
+    def seen_pairs(X: sparse.csr_matrix, y: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """``start`` and ``label`` with a weight for the labels that each feature occurs with; -1 is no label."""
+        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        of = y[rows] >= 0
+        pairs = np.unique(X.indices[of].astype(np.int64) * k + y[rows[of]])
+        feature, label = np.divmod(pairs, k)
+        start = np.concatenate([[0], np.cumsum(np.bincount(feature, minlength=X.shape[1]))]).astype(np.int64)
+        return start, label.astype(np.int32)
+
+    def scores(self, w: np.ndarray, out: np.ndarray, run: Run) -> None:
+        """One pass over the nonzeros, in blocks of rows."""
+        X = self.X
+        full = self.n_weights == X.shape[1] * self.k
+
+        def block(a: int, b: int) -> None:
+            if full:
+                _scores_all(X.data, X.indices, X.indptr, w, out, a, b)
+            else:
+                _scores_some(X.data, X.indices, X.indptr, self.start, self.label, w, out, a, b)
+
+        run(block, _blocks(X.shape[0], _ROWS))
+
+    def gradient(self, q: np.ndarray, out: np.ndarray, run: Run) -> None:
+        """One pass over the nonzeros: in blocks of columns, or of rows, with a sum each, where weights are few."""
+        if self.n_weights == self.X.shape[1] * self.k:
+            C = self.columns
+
+            def columns(a: int, b: int) -> None:
+                _gradient_all(C.data, C.indices, C.indptr, q, out, a, b)
+
+            run(columns, _blocks(C.shape[1], max(1, C.shape[1] // 64)))
+            return
+        X = self.X
+
+        def rows(a: int, b: int) -> np.ndarray:
+            part = np.zeros(self.n_weights)
+            _gradient_some(X.data, X.indices, X.indptr, self.start, self.label, q, part, a, b)
+            return part
+
+        out[:] = 0.0
+        for part in run(rows, _blocks(X.shape[0], max(1, -(-X.shape[0] // _PARTS)))):
+            out += part
+
+    def totals(self, share: np.ndarray) -> np.ndarray:
+        """Weighted sum of each feature."""
+        return self.X.T @ share
+
+    def squares(self, share: np.ndarray) -> np.ndarray:
+        """Weighted sum of each feature's squares, for the labels that it has weights for."""
+        X = self.X
+        counts = np.repeat(share, np.diff(X.indptr)) * X.data**2
+        return np.repeat(np.bincount(X.indices, counts, minlength=X.shape[1]), np.diff(self.start))
+
+    def signed(self) -> np.ndarray:
+        """Which features are negative somewhere."""
+        return np.bincount(self.X.indices[self.X.data < 0], minlength=self.X.shape[1]) > 0
+
+    def present(self, rows: np.ndarray) -> np.ndarray:
+        """Which features are not 0 somewhere in these rows."""
+        counted = np.repeat(rows, np.diff(self.X.indptr)) & (self.X.data != 0)
+        return np.bincount(self.X.indices[counted], minlength=self.X.shape[1]) > 0
+
+    def matrix(self) -> sparse.csr_matrix:
+        """``Phi``, an entry for each nonzero and label of its feature."""
+        X = self.X.tocoo()
+        widths = np.diff(self.start)[X.col]
+        column = np.repeat(self.start[X.col] - np.cumsum(widths) + widths, widths) + np.arange(widths.sum())
+        row = np.repeat(X.row.astype(np.int64) * self.k, widths) + self.label[column]
+        shape = X.shape[0] * self.k, self.n_weights
+        return sparse.csr_matrix((np.repeat(X.data, widths), (row, column)), shape=shape)
+
+
+@njit(cache=True, nogil=True)
+def _scores_some(data, indices, indptr, start, label, w, out, a, b):
+    for t in range(a, b):
+        row = out[t]
+        row[:] = 0.0
+        for i in range(indptr[t], indptr[t + 1]):
+            j, x = indices[i], data[i]
+            for c in range(start[j], start[j + 1]):
+                row[label[c]] += x * w[c]
+
+
+@njit(cache=True, nogil=True)
+def _scores_all(data, indices, indptr, w, out, a, b):
+    k = out.shape[1]
+    for t in range(a, b):
+        row = out[t]
+        row[:] = 0.0
+        for i in range(indptr[t], indptr[t + 1]):
+            x = data[i]
+            own = w[indices[i] * k : (indices[i] + 1) * k]
+            for c in range(k):
+                row[c] += x * own[c]
+
+
+@njit(cache=True, nogil=True)
+def _gradient_some(data, indices, indptr, start, label, q, out, a, b):
+    for t in range(a, b):
+        for i in range(indptr[t], indptr[t + 1]):
+            j, x = indices[i], data[i]
+            for c in range(start[j], start[j + 1]):
+                out[c] += x * q[t, label[c]]
+
+
+@njit(cache=True, nogil=True)
+def _gradient_all(data, indices, indptr, q, out, a, b):
+    k = q.shape[1]
+    for j in range(a, b):
+        own = out[j * k : (j + 1) * k]
+        own[:] = 0.0
+        for i in range(indptr[j], indptr[j + 1]):
+            x, row = data[i], q[indices[i]]
+            for c in range(k):
+                own[c] += x * row[c]

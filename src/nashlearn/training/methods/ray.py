@@ -1,0 +1,73 @@
+"""Weights made longer or shorter: the primal along ``s w``, where a dual point's own weights fall short.
+
+Where the labels can be told apart and ``alpha`` is small, nearly all of the objective is ``alpha/2 |w|^2``, and weights
+that miss many margins by a little cost much; a little longer, they miss none. Along the ray
+
+    P(s w) = s^2 alpha/2 |w|^2 + sum_i omega_i (F(s theta_i) - s <theta_i, y_i>)
+
+is convex in ``s``, with slope ``s alpha |w|^2 + sum_i omega_i <theta_i, q_i - y_i>``, so a few evaluations find the
+best. Cost: one pass over the scores for each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nashlearn.games.rows.kernels import solve_rows
+
+__all__ = ["Ray"]
+
+_FIRST = 0.01  # relative length of the first trial step
+_LONGEST = 4.0  # ratio of two trials at most
+_CLOSE = 1e-4  # relative length of an interval that is not worth halving
+
+
+class Ray:
+    """``P(s w)`` for scores ``theta`` (n, k) at ``s = 1``, where ``half`` is ``alpha/2 |w|^2``.
+
+    ``fixed`` are scores that do not grow along, those of weights that are not in question.
+    """
+
+    def __init__(
+        self,
+        game: Any,
+        scores: np.ndarray,
+        truth: np.ndarray,
+        omega: np.ndarray,
+        half: float,
+        fixed: np.ndarray | float = 0.0,
+    ):
+        n = scores.shape[0]
+        self.params, self.omega, self.half, self.fixed = game.params, omega, half, fixed
+        self.scores = np.ascontiguousarray(scores)
+        self.own, self.fixed_own = np.einsum("ij,ij->i", self.scores, truth), (fixed * truth).sum(axis=1)
+        self._value, self._gap = np.empty(n), np.empty(n)
+        self._q, self._p = np.empty_like(self.scores), np.empty((n, game.n_options))
+
+    def at(self, s: float) -> tuple[float, float]:
+        """Value and slope at ``s``."""
+        solve_rows(self.params, self.fixed + s * self.scores, self._value, self._q, self._p, self._gap)
+        loss = float(self.omega @ (self._value - s * self.own - self.fixed_own))
+        slope = float(self.omega @ (np.einsum("ij,ij->i", self.scores, self._q) - self.own))
+        return loss + s * s * self.half, slope + 2.0 * s * self.half
+
+    def best(self, s: float, tries: int) -> tuple[float, float]:
+        """The smallest value of so many tries that begin at ``s``, and where it is."""
+        below = above = None
+        found, stride = (np.inf, s), 1.0 + _FIRST
+        for _ in range(tries):
+            value, slope = self.at(s)
+            found = min(found, (value, s))
+            below, above = ((s, slope), above) if slope < 0 else (below, (s, slope))
+            if below is None:
+                s, stride = s / stride, min(stride**3, _LONGEST)
+            elif above is None:
+                s, stride = s * stride, min(stride**3, _LONGEST)
+            else:
+                if above[0] - below[0] < _CLOSE * s:
+                    break
+                share = below[1] / (below[1] - above[1])
+                s = below[0] + min(max(share, 0.1), 0.9) * (above[0] - below[0])
+        return found
