@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from nashlearn.training.designs.networks import NetworkProblem, edge_scores
-from nashlearn.training.methods.descent import Evaluation, anneal
+from nashlearn.training.methods.descent import anneal
+from nashlearn.training.objective import Evaluation
 
 __all__ = ["MarginProblem", "fit"]
 

@@ -12,8 +12,9 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from nashlearn import NashClassifier, games
-from nashlearn.training.methods.descent import Evaluation, anneal, minimise
+from nashlearn.training.methods.descent import anneal, minimise
 from nashlearn.training.methods.planes import Planes
+from nashlearn.training.objective import Evaluation
 from nashlearn.training.problem import smooth_rows
 
 ALPHA = 1e-2

@@ -13,7 +13,8 @@ import numpy as np
 
 from nashlearn.dask.collections import bag_partitions, on_workers
 from nashlearn.dask.reduction import PartitionedProblem, Partitions, shared, travelling
-from nashlearn.training.methods.descent import Evaluation, StructuredProblem
+from nashlearn.training.methods.descent import StructuredProblem
+from nashlearn.training.objective import Evaluation
 
 __all__ = ["bag_problem"]
 

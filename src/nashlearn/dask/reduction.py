@@ -16,7 +16,7 @@ from uuid import uuid4
 import numpy as np
 
 from nashlearn.dask.recipes import joined, recipes, threads, walked
-from nashlearn.training.methods.descent import Evaluation
+from nashlearn.training.objective import Evaluation
 
 __all__ = ["PartitionedProblem", "Partitions", "pairwise", "shared", "travelling"]
 

@@ -20,7 +20,8 @@ from nashlearn.dask.reduction import PartitionedProblem, Partitions
 from nashlearn.games.rows.kernels import solve_rows
 from nashlearn.training.designs.row_products import squared_norms
 from nashlearn.training.driver import Trained
-from nashlearn.training.methods.descent import Evaluation, Minimised, anneal
+from nashlearn.training.methods.descent import Minimised, anneal
+from nashlearn.training.objective import Evaluation
 from nashlearn.training.problem import Problem, risk_rows, smooth_rows
 from nashlearn.training.progress import relative_gap, scaling_advice
 from nashlearn.training.rounding import rounding

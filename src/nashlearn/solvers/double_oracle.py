@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["solve"]
 
 
-def solve(game: Game, scores: np.ndarray, tol: float = 1e-9, max_iter: int = 1000) -> Equilibrium:
+def solve(
+    game: Game, scores: np.ndarray, tol: float = 1e-9, max_iter: int = 1000, start: Equilibrium | None = None
+) -> Equilibrium:
     """Equilibrium of every row of ``scores`` (n, dim), in their precision.
 
     A row ends at a gap of ``tol max(1, |value|)``, or where rounding hides every better reply; a row that

@@ -80,12 +80,12 @@ class SpanningTreeGame(Game):
 
     labels: SpanningTrees
 
-    def solve(self, scores: np.ndarray, *, tol: float = 1e-9, max_iter: int = 1000) -> Equilibrium:
+    def solve(self, scores: np.ndarray, *, tol: float = 1e-9, **options: Any) -> Equilibrium:  # type: ignore[override]
         """See :meth:`nashlearn.game.Game.solve`. What all edges have in common is set aside: all trees share it."""
         scores = np.asarray(scores, dtype=np.float64)
         top = scores.max(axis=1, keepdims=True)
         common = np.where(np.isneginf(top), 0.0, top)  # a row that forbids every edge is refused below
-        found = super().solve(scores - common, tol=tol, max_iter=max_iter)
+        found = super().solve(scores - common, tol=tol, **options)
         return replace(found, value=found.value + (self.labels.n - 1) * common[:, 0])
 
 

@@ -21,7 +21,7 @@ from nashlearn.games.trees.best import best_trees, workspace
 from nashlearn.games.trees.entries import tree_scratch
 from nashlearn.games.trees.equilibrium import solve_each
 from nashlearn.solvers.threads import in_threads
-from nashlearn.training.methods.descent import Evaluation
+from nashlearn.training.objective import Evaluation
 from nashlearn.training.played import warn_unsettled
 
 __all__ = [

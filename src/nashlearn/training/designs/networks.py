@@ -12,7 +12,7 @@ import numpy as np
 from nashlearn.games.networks.batch import Networks, Played
 from nashlearn.solvers.threads import Run
 from nashlearn.training.designs.nodes import NodeFeatures
-from nashlearn.training.methods.descent import Evaluation
+from nashlearn.training.objective import Evaluation
 
 __all__ = ["NetworkProblem", "edge_scores"]
 

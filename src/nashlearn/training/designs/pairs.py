@@ -18,7 +18,7 @@ from nashlearn.games import matching, partial_matching
 from nashlearn.games.matchings.kernels import solve_each
 from nashlearn.games.matchings.matching import MatchingGame
 from nashlearn.solvers.threads import in_threads
-from nashlearn.training.methods.descent import Evaluation
+from nashlearn.training.objective import Evaluation
 from nashlearn.training.played import warn_unsettled
 
 __all__ = ["Example", "MatchingDesign", "MatchingProblem"]

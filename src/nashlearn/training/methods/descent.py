@@ -14,15 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from nashlearn.training.checkpoint import Checkpoint
 from nashlearn.training.methods.planes import Planes
+from nashlearn.training.objective import Evaluation
 from nashlearn.training.progress import Progress, Round, relative_gap, scaling_advice
 
-__all__ = ["Evaluation", "Minimised", "StructuredProblem", "anneal", "minimise"]
+__all__ = ["Minimised", "StructuredProblem", "anneal", "minimise"]
 
 _MEMORY = 20
 _SUFFICIENT = 1e-4
@@ -35,30 +36,6 @@ _WAITS = 5  # so often at most
 _FINAL_LOOKS = 50  # at the weights that are returned, until the objective falls by less than these:
 _EXACT, _NEGLIGIBLE = 1e-11, 1e-4  # relative to the objective, and to the gap
 _WORTH = 0.5  # gap, relative to what smoothing may add to the objective, below which a stage may be left early
-
-
-class Evaluation(NamedTuple):
-    """What a pass over the data says at weights ``w``; means are over predicted variables.
-
-    Attributes
-    ----------
-    loss : float
-        Mean smoothed loss, or an upper bound on it where the predictor's reply is not exact.
-    gradient : ndarray
-        ``mean Phi'(q - y)``, without the regulariser.
-    entropy : float
-        ``mean min_p <p, L q>``: what the adversary's labels secure, without smoothing.
-    penalty : float
-        ``mean mu Omega(q)``, never positive; 0 without smoothing.
-    drift : ndarray or float
-        What ``gradient`` lacks to be that of ``loss``, where the labels ``q`` are not those that attain it.
-    """
-
-    loss: float
-    gradient: np.ndarray
-    entropy: float
-    penalty: float
-    drift: np.ndarray | float = 0.0
 
 
 class StructuredProblem(Protocol):

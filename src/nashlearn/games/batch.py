@@ -1,0 +1,118 @@
+"""Games of several sizes, one for each example of a data set, played together.
+
+Scores of all examples lie one after another in one array; so do both players' strategies. Examples with the same game
+are solved in one call of its ``solve``, whatever the game is, in pieces that do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import joblib
+import numpy as np
+
+from nashlearn.game import Equilibrium, Game
+from nashlearn.solvers.threads import threads
+
+__all__ = ["Batch"]
+
+_PIECE = 16  # examples that one thread solves at a time
+
+
+class Batch:
+    """The games of examples, in their order.
+
+    Parameters
+    ----------
+    games : sequence of Game
+        One for each example; examples of a kind should share theirs.
+
+    Attributes
+    ----------
+    offset, option_offset : ndarray (n + 1,)
+        Where the scores and the predictor's strategy of each example begin.
+    """
+
+    def __init__(self, games: Sequence[Game]):
+        self.games = list(games)
+        self.offset = _offsets([game.shape for game in self.games])
+        self.option_offset = _offsets([game.option_shape for game in self.games])
+        members: dict[int, list[int]] = {}
+        for i, game in enumerate(self.games):
+            members.setdefault(id(game), []).append(i)
+        self._pieces = [
+            np.array(same[at : at + _PIECE]) for same in members.values() for at in range(0, len(same), _PIECE)
+        ]
+
+    def __len__(self) -> int:
+        return len(self.games)
+
+    def solve(
+        self,
+        scores: np.ndarray,
+        *,
+        smoothing: float = 0.0,
+        tol: float = 1e-9,
+        n_jobs: int | None = None,
+        start: Equilibrium | None = None,
+    ) -> Equilibrium:
+        """Equilibria of all examples; ``q`` lies as the scores do, ``p`` from ``option_offset`` on."""
+        n = len(self.games)
+        value, gap, entropy, risk = np.empty((4, n))
+        q, p = np.empty(self.offset[-1]), np.empty(self.option_offset[-1])
+
+        def play(i: int) -> Equilibrium:
+            piece = self._pieces[i]
+            game = self.games[piece[0]]
+            own = _gathered(scores, self.offset, piece).reshape(piece.size, *game.shape)
+            before = None if start is None else start.state[i]
+            found = game.solve(own, smoothing=smoothing, tol=tol, n_jobs=1, start=before)
+            value[piece], gap[piece], entropy[piece], risk[piece] = found.value, found.gap, found.entropy, found.risk
+            _scatter(q, self.offset, piece, found.q)
+            _scatter(p, self.option_offset, piece, found.p)
+            return found
+
+        state = threads(joblib.effective_n_jobs(n_jobs))(play, [(i,) for i in range(len(self._pieces))])
+        return Equilibrium(value, q, p, gap, entropy, risk, state=state)
+
+    def argmax(self, scores: np.ndarray) -> list[Any]:
+        """The label of the best vertex of each example."""
+        found: list[Any] = [None] * len(self.games)
+        for piece in self._pieces:
+            game = self.games[piece[0]]
+            own = _gathered(scores, self.offset, piece).reshape(piece.size, *game.shape)
+            for i, label in zip(piece.tolist(), game.argmax(own), strict=True):
+                found[i] = label
+        return found
+
+    def vertices(self, labels: Sequence[Any]) -> np.ndarray:
+        """The vertices that ``labels`` name, one for each example, as the scores lie."""
+        pairs = zip(self.games, labels, strict=True)
+        return np.concatenate([np.zeros(0), *(game.vertex(np.asarray(y)[None]).ravel() for game, y in pairs)])
+
+    def split(self, entries: np.ndarray) -> list[np.ndarray]:
+        """Entries that lie as the scores do, as one array for each example."""
+        parts = np.split(entries, self.offset[1:-1])
+        return [part.reshape(game.shape) for part, game in zip(parts, self.games, strict=True)]
+
+    def split_options(self, entries: np.ndarray) -> list[np.ndarray]:
+        """Entries of strategies of the predictor, as one array for each example."""
+        parts = np.split(entries, self.option_offset[1:-1])
+        return [part.reshape(game.option_shape) for part, game in zip(parts, self.games, strict=True)]
+
+
+def _offsets(shapes: Sequence[tuple[int, ...]]) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum([math.prod(shape) for shape in shapes])]).astype(np.int64)
+
+
+def _gathered(entries: np.ndarray, offset: np.ndarray, piece: np.ndarray) -> np.ndarray:
+    """Rows of the entries of examples of one size."""
+    size = offset[piece[0] + 1] - offset[piece[0]]
+    return entries[offset[piece][:, None] + np.arange(size)]
+
+
+def _scatter(entries: np.ndarray, offset: np.ndarray, piece: np.ndarray, rows: np.ndarray) -> None:
+    size = offset[piece[0] + 1] - offset[piece[0]]
+    entries[offset[piece][:, None] + np.arange(size)] = rows.reshape(piece.size, size)
