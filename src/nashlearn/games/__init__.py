@@ -9,6 +9,7 @@ import numpy as np
 from nashlearn.game import Game
 from nashlearn.games._check import cost_matrix, element_count, label_count, label_values, label_weights, pair_weights
 from nashlearn.games.enumerated import Enumerated
+from nashlearn.games.hamming import Hamming
 from nashlearn.games.matchings.matching import MatchingGame, Matchings
 from nashlearn.games.networks import Labeling, MarkovGame
 from nashlearn.games.rows.abstain import abstain_params
@@ -26,6 +27,7 @@ __all__ = [
     "ArborescenceGame",
     "Arborescences",
     "Enumerated",
+    "Hamming",
     "Labeling",
     "MarkovGame",
     "MatchingGame",
