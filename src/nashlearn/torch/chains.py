@@ -215,8 +215,8 @@ def _solve_graph(
     if not (usable and solver.feasible(f, T)):
         _spoil(room, torch.arange(len(room.loss)) == i)
         return
-    found = solver.play_smoothed(f, T, smoothing, tol * n, max_iter) if smoothing > 0 else solver.play(f, T)
-    value, q, joint = found.value, found.nodes.copy(), found.pairs.copy()
+    found = solver.solve(f, T, smoothing, tol * n, max_iter=max_iter)
+    value, (q, joint) = found.value, (part.copy() for part in found.q)
     if target is not None:
         y = target[i].numpy()[nodes]
         first, second = y[graph[:, 0]], y[graph[:, 1]]

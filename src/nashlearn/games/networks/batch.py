@@ -252,7 +252,7 @@ class Networks:
 
         def other(one: _Other) -> tuple[float, float, float, np.ndarray, np.ndarray, float]:
             tables = np.broadcast_to(T, (one.edges.stop - one.edges.start, k, k)) if shared else T[one.edges]
-            value, nodes, pairs, own, slack = one.solver.improve(S[one.rows], tables, eps, one.state, rounds)
+            value, nodes, pairs, own, slack, _ = one.solver.improve(S[one.rows], tables, eps, one.state, rounds)
             w, cost = weight[one.rows.start], nodes @ self.costs.T * self.counts[one.rows, None]
             q[one.rows] = w * nodes
             p = one.state[0][:, : self.costs.shape[0]]

@@ -1,6 +1,6 @@
 """The game of a Markov network with an additive loss.
 
-The adversary chooses a distribution over labelings, the predictor one for each node; scores and losses add up over
+The adversary chooses a distribution over labellings, the predictor one for each node; scores and losses add up over
 nodes and edges, so only node and edge marginals matter [fathony2018]_, [franc2022]_. On trees, and on any graph whose
 clique tree is small enough, both players' polytopes are exact. On other graphs the marginals are only asked to agree
 locally: that game's value is an *upper bound*, equal to the exact one on forests and often above it where there are
@@ -10,30 +10,40 @@ cycles, whatever the number of states.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import joblib
 import numpy as np
 
-from nashlearn.game import Equilibrium
+from nashlearn.game import Equilibrium, Game, inner
 from nashlearn.games._check import cost_matrix
 from nashlearn.games.networks.cliques import TooWideError, clique_tree
 from nashlearn.games.networks.junction import CliqueSolver
-from nashlearn.games.networks.outcome import Labeling, warn_of_gap, warn_of_time
+from nashlearn.games.networks.outcome import Labeling, warn_of_time
+from nashlearn.games.networks.polytopes import (
+    NONE_LEFT,
+    Labellings,
+    LocalPolytope,
+    Replies,
+    node_loss,
+    packed,
+    unpacked,
+)
 from nashlearn.games.networks.replies import Hamming, NodeCosts
+from nashlearn.solvers.threads import threads
 
 __all__ = ["MarkovGame", "check_edges", "compiled_loss", "loss_of"]
 
 _AUTO_LIMIT = 1 << 20  # entries of all tables up to which "auto" is exact
 _EXACT_LIMIT = 1 << 25  # and up to which exact=True tries
-_PLAY_TOL = 1e-7
-_KEPT = 8  # solvers for different numbers of nodes that a game keeps
+_KEPT = 8  # games of other numbers of nodes that a game keeps
 
 
 def _absolute(k: int) -> np.ndarray:
     return np.abs(np.arange(k)[:, None] - np.arange(k)).astype(np.float64)
 
 
-_NONE_LEFT = "scores leave no labeling possible: the forbidden labels and pairs rule all of them out"
 _NAMED: dict[str, Callable[[int], np.ndarray]] = {
     "zero_one": lambda k: 1.0 - np.eye(k),
     "absolute": _absolute,
@@ -85,8 +95,21 @@ def loss_of(loss: Any, n_states: np.ndarray, weights: np.ndarray) -> tuple[Any, 
     return made, [w * matrices[k] for k, w in zip(n_states.tolist(), weights.tolist(), strict=True)]
 
 
-class MarkovGame:
-    """The game of one graph; see :func:`nashlearn.games.markov`."""
+class MarkovGame(Game):
+    """The game of one graph; see :func:`nashlearn.games.markov`.
+
+    Scores are a pair, node scores (n, k) and edge scores (m, k, k) of one instance, ``k`` the largest number of states;
+    or one packed array (b, n k + m k k) of several, each row the node scores and then the edge scores, flat.
+    ``edge_scores[e, a, b]`` is for state ``a`` of the edge's first node and ``b`` of its second. Scores of states that
+    a node lacks are ignored; ``-inf`` forbids a label or a pair. Where neither ``n_states`` nor ``weights`` say how
+    many nodes there are, the scores do: those beyond the edges are isolated.
+
+    Polytopes, ``loss`` and ``shape`` are those of packed points, for the nodes that ``edges``, ``n_states`` and
+    ``weights`` name. Where ``is_exact`` is false, ``labels`` is the local polytope: its best vertex may be fractional,
+    and is then its own label, see :class:`nashlearn.games.networks.polytopes.LocalPolytope`.
+    """
+
+    smooths = True
 
     def __init__(self, edges: Any, n_states: Any, loss: Any, weights: Any, exact: Any):
         states = np.asarray(n_states)
@@ -94,158 +117,198 @@ class MarkovGame:
             raise ValueError(f"n_states must be a positive integer, or one for each node; got {n_states!r}")
         if not (isinstance(exact, (bool, np.bool_)) or (isinstance(exact, str) and exact == "auto")):
             raise ValueError(f'exact must be True, False or "auto"; got {exact!r}')
-        self._states, self._loss = states.astype(np.int64), loss
+        self._states, self._given = states.astype(np.int64), loss
         self._exact = exact if isinstance(exact, str) else bool(exact)
         self.edges = check_edges(edges, states.size if states.ndim else None)
-        self._weights = None if weights is None else np.array(weights, dtype=np.float64)
-        if self._weights is not None and not (np.isfinite(self._weights).all() and (self._weights >= 0).all()):
+        self._weights = np.ones(()) if weights is None else np.array(weights, dtype=np.float64)
+        if not (np.isfinite(self._weights).all() and (self._weights >= 0).all()):
             raise ValueError(f"weights must be finite and not negative; got {weights!r}")
-        if self._weights is not None and self._weights.ndim > 1:
+        if self._weights.ndim > 1:
             raise ValueError(f"weights must be one number for each node; got shape {self._weights.shape}")
-        sizes = [a.size for a in (self._states, self._weights) if a is not None and a.ndim == 1]
+        sizes = [a.size for a in (self._states, self._weights) if a.ndim == 1]
         if len(set(sizes)) > 1:
             raise ValueError(f"n_states and weights must agree on the nodes; got {sizes[0]} and {sizes[1]} of them")
         least = int(self.edges.max(initial=0)) + 1
         if sizes and least > sizes[0]:
             raise ValueError(f"edges must join nodes 0..{sizes[0] - 1}; got node {least - 1}")
-        self._fixed = sizes[0] if sizes else None
-        self._solvers: dict[int, Any] = {}
-        self._smallest = self._solver(self._fixed or least)
+        self._fixed = bool(sizes)
+        self._others: dict[int, MarkovGame] = {}
+        self.n = sizes[0] if sizes else least
+        self.solver = solver = self._choose()
+        polytope = Labellings if solver.is_exact else LocalPolytope
+        options = Replies(np.array([L.shape[0] for L in solver.costs]))
+        m, k = len(self.edges), int(self._states.max())
+        super().__init__(polytope(solver), options, node_loss(solver.costs, m, k))
 
     @property
     def is_exact(self) -> bool:
         """Whether values are the game's own, not the upper bound of the local polytope."""
-        return bool(self._smallest.is_exact)
+        return bool(self.solver.is_exact)
 
-    @property
-    def solver(self) -> Any:
-        """What plays on the graph itself, for callers with checked scores."""
-        return self._smallest
+    def sized(self, n: int) -> MarkovGame:
+        """The same game with ``n`` nodes; those beyond the edges are isolated."""
+        if n == self.n or self._fixed:
+            return self
+        game = self._others.get(n)
+        if game is None:
+            game = MarkovGame(
+                self.edges,
+                np.broadcast_to(self._states, n),
+                self._given,
+                np.broadcast_to(self._weights, n),
+                self._exact,
+            )
+            for oldest in list(self._others)[: max(len(self._others) - _KEPT + 1, 0)]:
+                self._others.pop(oldest, None)
+            self._others[n] = game
+        return game
 
-    def _solver(self, n: int) -> Any:
-        """The solver for ``n`` nodes; those beyond the edges are isolated."""
-        solver = self._solvers.get(n)
-        if solver is None:
-            states = np.broadcast_to(self._states, n).copy()
-            weights = np.ones(n) if self._weights is None else np.broadcast_to(self._weights, n).copy()
-            solver = self._choose(n, states, *loss_of(self._loss, states, weights))
-            for oldest in list(self._solvers)[: max(len(self._solvers) - _KEPT + 1, 0)]:
-                self._solvers.pop(oldest, None)
-            self._solvers[n] = solver
-        return solver
-
-    def _choose(self, n: int, states: np.ndarray, loss: Any, costs: list[np.ndarray]) -> Any:
+    def _choose(self) -> Any:
+        """What plays on the graph: a tree of cliques, or the local polytope."""
         from nashlearn.games.networks.local import LocalSolver
 
+        states, weights = np.broadcast_to(self._states, self.n).copy(), np.broadcast_to(self._weights, self.n).copy()
+        loss, costs = loss_of(self._given, states, weights)
         if self._exact is not False:
             try:
                 limit = _AUTO_LIMIT if self._exact == "auto" else _EXACT_LIMIT
-                return CliqueSolver(clique_tree(n, self.edges, states, limit), self.edges, states, loss, costs)
+                return CliqueSolver(clique_tree(self.n, self.edges, states, limit), self.edges, states, loss, costs)
             except TooWideError as refusal:
                 if self._exact is True:
                     raise ValueError(f'exact=True: {refusal}; use exact="auto" for an upper bound') from None
         return LocalSolver(self.edges, states, loss, costs)
 
-    def solve(self, scores: Any, smoothing: float = 0.0, *, tol: float = 1e-7, max_iter: int = 10_000) -> Equilibrium:
-        """The equilibrium of one instance.
+    def solve(
+        self,
+        scores: Any,
+        *,
+        smoothing: float = 0.0,
+        tol: float = 1e-7,
+        n_jobs: int | None = None,
+        start: Equilibrium | None = None,
+    ) -> Equilibrium:
+        """The equilibrium of one instance, or of each row of packed scores.
 
         Parameters
         ----------
-        scores : (node_scores, edge_scores)
-            Of shapes (n, k) and (m, k, k), ``k`` the largest number of states; ``edge_scores[e, a, b]`` is for state
-            ``a`` of the edge's first node and ``b`` of its second. Scores of states that a node lacks are ignored;
-            ``-inf`` forbids a label or a pair.
+        scores : (node_scores (n, k), edge_scores (m, k, k)), or array (b, n k + m k k)
         smoothing : float, default=0.0
-            Weight of the entropy of the distribution over labelings, in the units of the loss. 0 is the game itself.
-        tol, max_iter : float and int
-            Gap and number of sweeps at which a smoothed game ends.
+            Weight of the entropy of the distribution over labellings, in the units of the loss; over the local
+            polytope that of nodes, and a tenth of that of edges. 0 is the game itself.
+        tol : float
+            Gap at which sweeps of a smoothed game end. Without smoothing all is solved to the limit of the arithmetic.
+        n_jobs : int, optional
+            Threads, each of which solves rows.
+        start : Equilibrium, optional
+            That of scores nearby with smoothing, whose replies sweeps go on from.
 
         Returns
         -------
         Equilibrium
-            ``value`` and ``gap`` are numbers, ``q`` is (node marginals (n, k), edge marginals (m, k, k)), ``p`` the
-            predictor's strategy (n, options) at each node. Where ``is_exact`` is false they are those of the local
-            polytope: ``value`` is an upper bound.
+            For a pair ``value``, ``gap``, ``entropy`` and ``risk`` are numbers, ``q`` is (node marginals (n, k), edge
+            marginals (m, k, k)) and ``p`` the predictor's strategy (n, options) at each node; for packed scores each
+            has an axis for rows in front, and ``q`` is packed as they are. Where ``is_exact`` is false they are those
+            of the local polytope: ``value`` is an upper bound, up to ``gap``.
         """
-        solver, f, T = self._checked(scores)
+        game, rows, alone = self._rows(scores)
         if not (np.isfinite(smoothing) and smoothing >= 0):
             raise ValueError(f"smoothing must be finite and not negative; got {smoothing!r}")
-        if not max_iter >= 1:
-            raise ValueError(f"max_iter must be a positive integer; got {max_iter!r}")
-        if smoothing > 0:
-            found = solver.play_smoothed(f, T, float(smoothing), tol, max_iter)
-        else:
-            found = solver.play(f, T)
-            scale = 1.0 + max(float(L.max()) for L in solver.costs) * f.shape[0]
-            if found.gap > _PLAY_TOL * scale:
-                warn_of_gap(found.gap, _PLAY_TOL * scale)
-        return Equilibrium(np.float64(found.value), (found.nodes, found.pairs), found.p, np.float64(found.gap))  # type: ignore[arg-type]
+        m, k = len(self.edges), int(self._states.max())
+
+        def play(i: int) -> Equilibrium:
+            before = None if start is None else start.state[i]
+            return game.solver.solve(*unpacked(rows[i], m, k), float(smoothing), tol, before)
+
+        found = threads(joblib.effective_n_jobs(n_jobs))(play, [(i,) for i in range(len(rows))])
+        state = [one.state for one in found]
+        if alone:
+            (one,) = found
+            return replace(one, state=state)
+        numbers = np.array([(one.value, one.gap, one.entropy, one.risk) for one in found]).reshape(-1, 4)
+        value, gap, entropy, risk = numbers.T
+        q = np.array([packed(*one.q) for one in found]).reshape(rows.shape)
+        p = np.array([one.p for one in found]).reshape(-1, *game.option_shape)
+        return Equilibrium(value, q, p, gap, entropy, risk, state=state)
 
     def argmax(self, scores: Any) -> np.ndarray:
-        """The best labeling (n,): exact where ``is_exact``, else the best that :meth:`maximise` finds.
+        """The best labelling (n,), or (b, n): exact where ``is_exact``, else the best that :meth:`maximise` finds.
 
         Warns where that is not proved to be the best.
         """
-        found = self.maximise(scores)
-        if found.score == -np.inf:
-            unfound = "no labeling that is allowed was found in time; give maximise a larger time_limit"
-            raise ValueError(_NONE_LEFT if found.status == "infeasible" else unfound)
-        warn_of_time(found.status == "time limit", stacklevel=3)
-        return found.labels
+        game, rows, alone = self._rows(scores)
+        m, k = len(self.edges), int(self._states.max())
+        found = [game.solver.maximise(*unpacked(row, m, k)) for row in rows]
+        for one in found:
+            if one.score == -np.inf:
+                unfound = "no labelling that is allowed was found in time; give maximise a larger time_limit"
+                raise ValueError(NONE_LEFT if one.status == "infeasible" else unfound)
+        warn_of_time(sum(one.status == "time limit" for one in found), stacklevel=3)
+        labels = np.array([one.labels for one in found]).reshape(-1, game.n)
+        return labels[0] if alone else labels
+
+    def vertex(self, labels: np.ndarray) -> np.ndarray:
+        """Packed vertices of labellings (b, n)."""
+        labels = np.asarray(labels)
+        return self.sized(labels.shape[1]).labels.vertex(labels)
 
     def maximise(self, scores: Any, **options: Any) -> Labeling:
-        """The best labeling with its score, a bound on every other's, and how the search ended.
+        """The best labelling with its score, a bound on every other's, and how the search ended; for a pair of scores.
 
         Where ``is_exact`` is false: ``method="exact"`` (the default) ends with an integer programme, and proves its
-        answer best unless ``time_limit`` seconds (60) are not enough; ``method="ascent"`` is the fast search alone.
+        result best unless ``time_limit`` seconds (60) are not enough; ``method="ascent"`` is the fast search alone.
         Two states whose neighbours attract each other, with nothing forbidden, are decided by a minimum cut in either
         case; a flow that is under way when the time is up is not broken off. "optimal" is meant up to 1e-9 of the
-        scores' spread, or of the labeling's score if that is larger. A score of -inf: no labeling that is allowed was
+        scores' spread, or of the labelling's score if that is larger. A score of -inf: no labelling that is allowed was
         found; with the status "infeasible" there is none.
         """
         from nashlearn.games.networks.labelings import check_options
 
         check_options(**options)
-        solver, f, T = self._checked(scores)
-        return solver.maximise(f, T, **options)
+        game, rows, _ = self._rows(scores)
+        return game.solver.maximise(*unpacked(rows[0], len(self.edges), int(self._states.max())), **options)
 
-    def score(self, scores: Any, y: Any) -> float:
-        """The score of the labeling ``y`` (n,)."""
-        solver, f, T = self._checked(scores)
-        y = self._labels(y, solver.n_states)
-        edges = self.edges
-        return float(f[np.arange(y.size), y].sum() + T[np.arange(len(edges)), y[edges[:, 0]], y[edges[:, 1]]].sum())
+    def score(self, scores: Any, y: Any) -> Any:
+        """The score of the labelling ``y`` (n,), or those of (b, n)."""
+        game, rows, alone = self._rows(scores)
+        found = inner(rows, game.labels.vertex(np.asarray(y)[None] if alone else y))
+        return found[0] if alone else found
 
-    def loss_value(self, scores: Any, y: Any, smoothing: float = 0.0) -> float:
-        """The surrogate loss ``F(scores) - <scores, y>`` of a labeling ``y`` (n,)."""
+    def loss_value(self, scores: Any, y: Any, smoothing: float = 0.0) -> Any:
+        """The surrogate loss ``F(scores) - <scores, y>`` of a labelling ``y`` (n,), or those of (b, n)."""
         truth = self.score(scores, y)
-        return float(self.solve(scores, smoothing).value) - truth
+        return self.solve(scores, smoothing=smoothing).value - truth
 
-    @staticmethod
-    def _labels(y: Any, states: np.ndarray) -> np.ndarray:
-        y = np.asarray(y)
-        if y.shape != states.shape or not np.issubdtype(y.dtype, np.integer):
-            raise ValueError(f"y must hold one integer label for each of the {states.size} nodes; got {y!r}")
-        wrong = (y < 0) | (y >= states)
-        if wrong.any():
-            v = int(wrong.argmax())
-            raise ValueError(f"y must hold labels below each node's number of states; node {v} has {y[v]}")
-        return y
-
-    def _checked(self, scores: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-        if not isinstance(scores, (tuple, list)) or len(scores) != 2:
-            raise ValueError("scores must be a pair: node_scores (n, k) and edge_scores (m, k, k)")
-        f, T = (np.array(part, dtype=np.float64) for part in scores)
+    def _rows(self, scores: Any) -> tuple[MarkovGame, np.ndarray, bool]:
+        """The game of as many nodes as scores have, these packed and checked, and whether they came as a pair."""
         m, k = len(self.edges), int(self._states.max())
-        least = self._fixed or int(self.edges.max(initial=0)) + 1
-        if f.ndim != 2 or f.shape[1] != k or f.shape[0] < least or (self._fixed and f.shape[0] != self._fixed):
-            raise ValueError(f"node_scores must have shape ({self._fixed or 'n'}, {k}), n >= {least}; got {f.shape}")
-        if m == 0 and T.size == 0:
-            T = T.reshape(0, k, k)
-        if T.shape != (m, k, k):
-            raise ValueError(f"edge_scores must have shape ({m}, {k}, {k}), one table for each edge; got {T.shape}")
-        solver = self._solver(f.shape[0])
-        beyond = np.arange(k) >= solver.n_states[:, None]
+        alone = isinstance(scores, (tuple, list)) and len(scores) == 2
+        if alone:
+            f, T = (np.asarray(part, dtype=np.float64) for part in scores)
+            if f.ndim != 2 or f.shape[1] != k or f.shape[0] < self.n or (self._fixed and f.shape[0] != self.n):
+                least = "n" if not self._fixed else self.n
+                raise ValueError(f"node_scores must have shape ({least}, {k}), n >= {self.n}; got {f.shape}")
+            if m == 0 and T.size == 0:
+                T = T.reshape(0, k, k)
+            if T.shape != (m, k, k):
+                raise ValueError(f"edge_scores must have shape ({m}, {k}, {k}), one table for each edge; got {T.shape}")
+            rows = packed(f, T)[None]
+        else:
+            rows = np.array(scores, dtype=np.float64)
+            width = rows.shape[1] if rows.ndim == 2 else -1
+            n, rest = divmod(width - m * k * k, k)
+            if rest or n < self.n or (self._fixed and n != self.n):
+                raise ValueError(
+                    f"scores must be a pair, node_scores (n, {k}) and edge_scores ({m}, {k}, {k}), or packed rows "
+                    f"(b, n * {k} + {m * k * k}), n >= {self.n}; got shape {rows.shape}"
+                )
+        game = self.sized((rows.shape[1] - m * k * k) // k)
+        for row in rows:
+            game._check(*unpacked(row, m, k))
+        return game, rows, alone
+
+    def _check(self, f: np.ndarray, T: np.ndarray) -> None:
+        """Rule out states that nodes lack, in place; refuse scores that are no numbers or that allow nothing."""
+        beyond = np.arange(f.shape[1]) >= self.solver.n_states[:, None]
         f[beyond] = -np.inf
         T[beyond[self.edges[:, 0]]] = -np.inf
         T.swapaxes(1, 2)[beyond[self.edges[:, 1]]] = -np.inf
@@ -254,7 +317,6 @@ class MarkovGame:
                 raise ValueError(f"{name} must be finite or -inf; it holds NaN or +inf")
         if (np.isneginf(f).all(axis=1)).any():
             v = int(np.isneginf(f).all(axis=1).argmax())
-            raise ValueError(f"scores leave no labeling possible: all labels of node {v} are forbidden")
-        if not solver.feasible(f, T):
-            raise ValueError(_NONE_LEFT)
-        return solver, f, T
+            raise ValueError(f"scores leave no labelling possible: all labels of node {v} are forbidden")
+        if not self.solver.feasible(f, T):
+            raise ValueError(NONE_LEFT)

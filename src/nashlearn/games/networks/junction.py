@@ -1,4 +1,4 @@
-"""Equilibria and best labelings on a clique tree."""
+"""Equilibria and best labellings on a clique tree."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from nashlearn.game import Equilibrium
 from nashlearn.games.networks import exact, messages
 from nashlearn.games.networks.cliques import Cliques
-from nashlearn.games.networks.outcome import Improved, Labeling, Outcome, warn_of_gap
+from nashlearn.games.networks.outcome import MAX_ITER, Improved, Labeling, finished, limit
 
 __all__ = ["CliqueSolver"]
 
@@ -67,12 +68,12 @@ class CliqueSolver:
         return nodes, pairs
 
     def feasible(self, f: np.ndarray, T: np.ndarray) -> bool:
-        """Whether some labeling is allowed."""
+        """Whether some labelling is allowed."""
         forbids = np.isneginf(f[np.arange(f.shape[1]) < self.n_states[:, None]]).any() or np.isneginf(T).any()
         return not forbids or self.maximise(f, T).score > -np.inf
 
     def maximise(self, f: np.ndarray, T: np.ndarray, method: str = "exact", time_limit: float = 60.0) -> Labeling:
-        """The best labeling, by max-product, which is exact and fast: both arguments change nothing."""
+        """The best labelling, by max-product, which is exact and fast: both arguments change nothing."""
         t, E = self.cliques.arrays, self.tables(T)
         inside = self._room()
         best = messages.inward(t, f, np.zeros_like(f), E, 0.0, inside)
@@ -80,17 +81,57 @@ class CliqueSolver:
         messages.decode(t, f, E, inside, labels)
         return Labeling(labels, float(best), float(best), "optimal" if best > -np.inf else "infeasible")
 
-    def play(self, f: np.ndarray, T: np.ndarray) -> Outcome:
+    def solve(
+        self,
+        f: np.ndarray,
+        T: np.ndarray,
+        smoothing: float,
+        tol: float,
+        start: tuple[np.ndarray, ...] | None = None,
+        max_iter: int = MAX_ITER,
+    ) -> Equilibrium:
+        """The equilibrium of one instance, ``q`` a pair; a smoothed game is swept on from the state ``start``."""
+        return self._swept(f, T, smoothing, tol, start, max_iter) if smoothing else self._played(f, T, tol)
+
+    def _played(self, f: np.ndarray, T: np.ndarray, tol: float) -> Equilibrium:
         """The equilibrium without smoothing."""
         t, E = self.cliques.arrays, self.tables(T)
         best, reduced, Q, p = exact.solve(t, f, E, self.costs)
         lift = self._lift(p, f.shape)
         upper = messages.inward(t, np.zeros_like(f), lift, reduced, 0.0, self._room())
         nodes, pairs = self.marginals(Q)
-        used = Q > 0
-        risks = [float((L @ x[: L.shape[1]]).min()) for L, x in zip(self.costs, nodes, strict=True)]
-        lower = float(Q[used] @ reduced[used]) + sum(risks)
-        return Outcome(best + upper, nodes, pairs, p, max(upper - lower, 0.0))
+        used, risk = Q > 0, self.risk(nodes)
+        lower = float(Q[used] @ reduced[used]) + risk
+        return finished(best + upper, best + lower, (nodes, pairs), p, risk, risk, limit(tol, self.costs))
+
+    def _swept(
+        self,
+        f: np.ndarray,
+        T: np.ndarray,
+        smoothing: float,
+        tol: float,
+        start: tuple[np.ndarray, ...] | None,
+        max_iter: int,
+    ) -> Equilibrium:
+        """The equilibrium with smoothing, by sweeps."""
+        state = self.start() if start is None else tuple(part.copy() for part in start)
+        (p,) = state
+        for _ in range(max_iter):
+            upper, nodes, pairs, _, _, entropy = self.improve(f, T, smoothing, state, 1)
+            gap = 0.0
+            for L, reply, x in zip(self.costs, p, nodes, strict=True):
+                cost = L @ x[: L.shape[1]]
+                gap += float(reply[: L.shape[0]] @ cost - cost.min())
+            if gap <= tol:
+                break
+        risk, options = self.risk(nodes), max(L.shape[0] for L in self.costs)
+        return finished(
+            upper, upper - gap, (nodes, pairs), p[:, :options], risk, risk + smoothing * entropy, tol, state
+        )
+
+    def risk(self, nodes: np.ndarray) -> float:
+        """``min_p <p, L q>``."""
+        return sum(float((L @ x[: L.shape[1]]).min()) for L, x in zip(self.costs, nodes, strict=True))
 
     def cover(self, unit: float) -> exact.Cover:
         """The programme with scores left open, in units of ``unit``: one row for each entry of a clique's table."""
@@ -134,8 +175,9 @@ class CliqueSolver:
         for _ in range(rounds):
             messages.sweep(self.loss, t, f, lift, E, eps, p, inside, outside)
         messages.beliefs(t, t.table, f, lift, E, eps, inside, outside, B)
-        nodes, pairs = self.marginals(self._normalised(B, eps))
-        return Improved(float(inside[t.parent < 0, 0].sum()), nodes, pairs, pairs, 0.0)
+        Q = self._normalised(B, eps)
+        nodes, pairs = self.marginals(Q)
+        return Improved(float(inside[t.parent < 0, 0].sum()), nodes, pairs, pairs, 0.0, self._entropy(Q))
 
     def ceiling(self, f: np.ndarray, T: np.ndarray, state: tuple[np.ndarray, ...]) -> float:
         """What the best adversary gets against the replies in ``state``, without smoothing."""
@@ -145,31 +187,25 @@ class CliqueSolver:
 
     def secured(self, f: np.ndarray, T: np.ndarray, nodes: np.ndarray, pairs: np.ndarray) -> float:
         """What the adversary's marginals get whatever the reply, without smoothing: the floor beside the ceiling."""
-        risks = [float((L @ x[: L.shape[1]]).min()) for L, x in zip(self.costs, nodes, strict=True)]
-        scored = sum(float(s[x > 0] @ x[x > 0]) for s, x in ((f, nodes), (T, pairs)))
-        return scored + sum(risks)
-
-    def play_smoothed(self, f: np.ndarray, T: np.ndarray, eps: float, tol: float, max_iter: int) -> Outcome:
-        """The equilibrium at smoothing ``eps``, by sweeps."""
-        state = self.start()
-        (p,) = state
-        for _ in range(max_iter):
-            value, nodes, pairs, *_ = self.improve(f, T, eps, state, 1)
-            gap = 0.0
-            for L, reply, x in zip(self.costs, p, nodes, strict=True):
-                cost = L @ x[: L.shape[1]]
-                gap += float(reply[: L.shape[0]] @ cost - cost.min())
-            if gap <= tol:
-                break
-        else:
-            warn_of_gap(gap, tol)
-        return Outcome(value, nodes, pairs, p[:, : max(L.shape[0] for L in self.costs)], max(gap, 0.0))
+        return sum(float(s[x > 0] @ x[x > 0]) for s, x in ((f, nodes), (T, pairs))) + self.risk(nodes)
 
     def _normalised(self, B: np.ndarray, eps: float) -> np.ndarray:
         t = self.cliques.arrays
         sizes = t.rows * t.columns
         Q = np.exp((B - np.repeat(np.maximum.reduceat(B, t.table), sizes)) / eps)
         return Q / np.repeat(np.add.reduceat(Q, t.table), sizes)
+
+    def _entropy(self, Q: np.ndarray) -> float:
+        """That of the distribution over labellings: of each clique's own node given its separator, summed."""
+        t = self.cliques.arrays
+        given = np.concatenate(
+            [
+                np.tile(Q[a : a + rows * columns].reshape(rows, columns).sum(axis=0), rows)
+                for a, rows, columns in zip(t.table, t.rows, t.columns, strict=True)
+            ]
+        )
+        used = Q > 0
+        return -float(Q[used] @ np.log(Q[used] / given[used]))
 
     def _room(self) -> np.ndarray:
         t = self.cliques.arrays

@@ -1,4 +1,4 @@
-"""Any graph through the local polytope: an upper bound on the game, and labelings with a bound on the best one."""
+"""Any graph through the local polytope: an upper bound on the game, and labellings with a bound on the best one."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from nashlearn.game import Equilibrium
 from nashlearn.games.networks import stars
 from nashlearn.games.networks.exact import Assembled, Cover, read_replies
 from nashlearn.games.networks.labelings import METHODS
-from nashlearn.games.networks.outcome import Improved, Labeling, Outcome, warn_of_gap
+from nashlearn.games.networks.outcome import MAX_ITER, Improved, Labeling, finished, limit
 from nashlearn.games.networks.programme import Builder, interior_point
 from nashlearn.games.networks.replies import Hamming
 from nashlearn.games.networks.search import deficits
@@ -60,14 +61,26 @@ class LocalSolver:
         return int(self.n_states.sum() + (self.n_states[self.edges[:, 0]] * self.n_states[self.edges[:, 1]]).sum())
 
     def feasible(self, f: np.ndarray, T: np.ndarray) -> bool:
-        """Whether local reasoning leaves every node a label: false proves that no labeling is allowed."""
+        """Whether local reasoning leaves every node a label: false proves that no labelling is allowed."""
         return bool(consistent(f, T, self.edges)[0].any(axis=1).all())
 
     def maximise(self, f: np.ndarray, T: np.ndarray, method: str = "exact", time_limit: float = 60.0) -> Labeling:
-        """A good labeling: ``method`` "exact" proves it best if ``time_limit`` seconds suffice, "ascent" is fast."""
+        """A good labelling: ``method`` "exact" proves it best if ``time_limit`` seconds suffice, "ascent" is fast."""
         return METHODS[method](self.graph, f, T, time_limit)
 
-    def play(self, f: np.ndarray, T: np.ndarray) -> Outcome:
+    def solve(
+        self,
+        f: np.ndarray,
+        T: np.ndarray,
+        smoothing: float,
+        tol: float,
+        start: tuple[np.ndarray, ...] | None = None,
+        max_iter: int = MAX_ITER,
+    ) -> Equilibrium:
+        """The equilibrium of one instance, ``q`` a pair; a smoothed game is swept on from the state ``start``."""
+        return self._swept(f, T, smoothing, tol, start, max_iter) if smoothing else self._played(f, T, tol)
+
+    def _played(self, f: np.ndarray, T: np.ndarray, tol: float) -> Equilibrium:
         """The equilibrium over the local polytope, without smoothing, by the interior point method.
 
         First the scores are replaced by how far each label and pair falls short in a bound that sweeps have lowered,
@@ -75,8 +88,9 @@ class LocalSolver:
         """
         unit = max(float(L.max()) for L in self.costs) or 1.0
         node, pair, bound = deficits(self.graph, f, T, self._balance(f, T, unit))
-        found = self._programme(-node, -pair, unit)
-        return found._replace(value=bound + found.value)
+        upper, lower, q, p = self._programme(-node, -pair, unit)
+        risk = self.risk(q[0])
+        return finished(bound + upper, bound + lower, q, p, risk, risk, limit(tol, self.costs))
 
     def _balance(self, f: np.ndarray, T: np.ndarray, unit: float) -> np.ndarray:
         """Multipliers from sweeps without a loss, cooled down to ``unit``."""
@@ -131,7 +145,10 @@ class LocalSolver:
         y[:n] = 1.0 - np.minimum.reduceat(rows, np.flatnonzero(np.diff(node_of, prepend=-1)))
         return _Assembled(Assembled(G, h, objective, y, reply[:-1], n_tables), alpha, n_nodes)
 
-    def _programme(self, f: np.ndarray, T: np.ndarray, unit: float) -> Outcome:
+    def _programme(
+        self, f: np.ndarray, T: np.ndarray, unit: float
+    ) -> tuple[float, float, tuple[np.ndarray, np.ndarray], np.ndarray]:
+        """Bounds of the value from above and below, marginals, and replies."""
         labels, pairs = consistent(f, T, self.edges)
         made, alpha, n_nodes = self._assemble(f, T, labels, pairs, unit)
         s = made.G @ made.y - made.h
@@ -142,7 +159,7 @@ class LocalSolver:
         multipliers = np.where(alpha >= 0, unit * found.y[alpha], 0.0)
         left = np.where(labels, f, -np.inf), stars.heated(np.where(pairs, T, -np.inf), 0.0)
         upper = stars.bound(self.loss, self.graph, *left, 0.0, p, multipliers)
-        return Outcome(upper, q, joint, p, max(upper - self.secured(f, T, q, joint), 0.0))
+        return float(upper), self.secured(f, T, q, joint), (q, joint), p
 
     def _marginals(
         self, z: np.ndarray, labels: np.ndarray, pairs: np.ndarray, n_nodes: int, n_tables: int
@@ -192,7 +209,7 @@ class LocalSolver:
         """``<f, q> + <T, joint> + min_p <p, L q>``; -inf where more than rounding is on forbidden pairs."""
         if float(joint[np.isneginf(T)].sum()) > _ROUNDING:
             return -np.inf
-        return self._scored(f, T, q, joint) + float(stars.risk(self.loss, q))
+        return self._scored(f, T, q, joint) + self.risk(q)
 
     @staticmethod
     def _scored(f: np.ndarray, T: np.ndarray, q: np.ndarray, joint: np.ndarray) -> float:
@@ -217,25 +234,38 @@ class LocalSolver:
         stars.agree(self.graph, q, joint)
         upper = float(stars.bound(self.loss, self.graph, f, h, eps, p, alpha))
         cost = float(stars.expected(self.loss, p, q))
-        attained = self._scored(f, T, q, joint) + cost + eps * _entropy(q) + EDGE_HEAT * eps * _entropy(joint)
-        return Improved(upper, q, joint, own, max(upper - attained, 0.0))
+        entropy = _entropy(q) + EDGE_HEAT * _entropy(joint)
+        attained = self._scored(f, T, q, joint) + cost + eps * entropy
+        return Improved(upper, q, joint, own, max(upper - attained, 0.0), entropy)
 
     def ceiling(self, f: np.ndarray, T: np.ndarray, state: tuple[np.ndarray, ...]) -> float:
         """What the best adversary gets against the replies in ``state``, at most, without smoothing."""
         return float(stars.bound(self.loss, self.graph, f, stars.heated(T, 0.0), 0.0, *state))
 
-    def play_smoothed(self, f: np.ndarray, T: np.ndarray, eps: float, tol: float, max_iter: int) -> Outcome:
-        """The equilibrium at temperature ``eps`` on nodes and ``eps / 10`` on edges, by sweeps."""
-        state = self.start()
+    def _swept(
+        self,
+        f: np.ndarray,
+        T: np.ndarray,
+        smoothing: float,
+        tol: float,
+        start: tuple[np.ndarray, ...] | None,
+        max_iter: int,
+    ) -> Equilibrium:
+        """The equilibrium at temperature ``smoothing`` on nodes and a tenth of it on edges, by sweeps."""
+        state = self.start() if start is None else tuple(part.copy() for part in start)
+        labels, pairs = consistent(f, T, self.edges)  # what is left without a partner would keep its mass
+        f, T = np.where(labels, f, -np.inf), np.where(pairs, T, -np.inf)
         for _ in range(0, max_iter, _CHECK):
-            upper, q, joint, *_ = self.improve(f, T, eps, state, min(_CHECK, max_iter))
-            lower = self.secured(f, T, q, joint) + eps * _entropy(q) + EDGE_HEAT * eps * _entropy(joint)
+            upper, q, joint, _, _, entropy = self.improve(f, T, smoothing, state, min(_CHECK, max_iter))
+            lower = self.secured(f, T, q, joint) + smoothing * entropy
             if upper - lower <= tol:
                 break
-        else:
-            warn_of_gap(upper - lower, tol)
-        options = max(L.shape[0] for L in self.costs)
-        return Outcome(upper, q, joint, state[0][:, :options], max(upper - lower, 0.0))
+        risk, p = self.risk(q), state[0][:, : max(L.shape[0] for L in self.costs)]
+        return finished(upper, lower, (q, joint), p, risk, risk + smoothing * entropy, tol, state)
+
+    def risk(self, q: np.ndarray) -> float:
+        """``min_p <p, L q>``."""
+        return float(stars.risk(self.loss, q))
 
 
 def _entropy(q: np.ndarray) -> float:

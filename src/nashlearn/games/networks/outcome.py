@@ -1,23 +1,18 @@
-"""What solvers of Markov networks answer."""
+"""What solvers of Markov networks return."""
 
 from __future__ import annotations
 
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Improved", "Labeling", "Outcome", "warn_of_gap", "warn_of_time"]
+from nashlearn.game import Equilibrium
 
+__all__ = ["MAX_ITER", "Improved", "Labeling", "finished", "limit", "warn_of_gap", "warn_of_time"]
 
-class Outcome(NamedTuple):
-    """An equilibrium: its value, node and edge marginals of the adversary, replies of the predictor, and the gap."""
-
-    value: float
-    nodes: np.ndarray
-    pairs: np.ndarray
-    p: np.ndarray
-    gap: float
+MAX_ITER = 10_000  # sweeps of a smoothed game
+_ROUNDING = 1e-7  # gap of a game without smoothing that its scale accounts for
 
 
 class Improved(NamedTuple):
@@ -32,13 +27,14 @@ class Improved(NamedTuple):
     pairs: np.ndarray
     own: np.ndarray
     slack: float
+    entropy: float  # what smoothing is the weight of
 
 
 class Labeling(NamedTuple):
-    """A labeling, its score, an upper bound on every labeling's score, and how the search ended.
+    """A labelling, its score, an upper bound on every labelling's score, and how the search ended.
 
     ``status`` is "optimal" where the bound proves it, "time limit" or "heuristic" where it does not, "infeasible"
-    where no labeling is allowed.
+    where no labelling is allowed.
     """
 
     labels: np.ndarray
@@ -47,14 +43,41 @@ class Labeling(NamedTuple):
     status: str
 
 
+def limit(tol: float, costs: list[np.ndarray]) -> float:
+    """The gap that a game without smoothing may be left at: ``tol``, or what the arithmetic allows at these costs."""
+    return max(tol, _ROUNDING * (1.0 + max(float(L.max()) for L in costs) * len(costs)))
+
+
+def finished(
+    upper: float,
+    lower: float,
+    q: Any,
+    p: np.ndarray,
+    risk: float,
+    entropy: float,
+    tol: float,
+    state: tuple[np.ndarray, ...] | None = None,
+) -> Equilibrium:
+    """One instance's strategies, ``q`` a pair, with what they secure and may lose; warns where ``tol`` is missed.
+
+    Where ``q`` secures nothing, since it has not left what is forbidden, the gap is infinite and the value ``upper``.
+    """
+    gap = max(upper - lower, 0.0)
+    if gap > tol:
+        warn_of_gap(gap, tol)
+    number: Any = np.float64
+    value = upper - gap if gap < np.inf else upper
+    return Equilibrium(number(value), q, p, number(gap), number(entropy), number(risk), state=state)
+
+
 def warn_of_time(unproved: int, stacklevel: int) -> None:
-    """Say that labelings may not be the best, if any was not proved when its time was up."""
+    """Say that labellings may not be the best, if any was not proved when its time was up."""
     if not unproved:
         return
     from sklearn.exceptions import ConvergenceWarning
 
     warnings.warn(
-        f"{unproved} labeling(s) not proved best when time_limit was up; raise it, or take method='ascent' for a fast "
+        f"{unproved} labelling(s) not proved best when time_limit was up; raise it, or take method='ascent' for a fast "
         "search without proof",
         ConvergenceWarning,
         stacklevel=stacklevel,
@@ -66,7 +89,7 @@ def warn_of_gap(gap: float, tol: float) -> None:
     from sklearn.exceptions import ConvergenceWarning
 
     warnings.warn(
-        f"the game was left at a gap of {gap:.1e}, above tol={tol:g}; raise max_iter, tol or smoothing",
+        f"the game was left at a gap of {gap:.1e}, above tol={tol:g}; a larger tol or smoothing is reached sooner",
         ConvergenceWarning,
-        stacklevel=4,
+        stacklevel=5,
     )

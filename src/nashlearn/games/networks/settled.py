@@ -98,5 +98,5 @@ def _one(solver: Any, f: np.ndarray, T: np.ndarray, accuracy: float) -> tuple[np
             gap = solver.ceiling(f, T, state) - solver.secured(f, T, seen.nodes, seen.pairs)
             if gap <= accuracy:
                 return state[0], seen.nodes, max(gap, 0.0)
-    found = solver.play(f, T)
-    return found.p, found.nodes, found.gap
+    found = solver.solve(f, T, 0.0, accuracy)
+    return found.p, found.q[0], float(found.gap)

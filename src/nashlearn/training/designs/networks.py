@@ -95,7 +95,7 @@ class NetworkProblem:
         def value(i: int) -> float:
             rows, m = networks.rows_of(i), int(networks.edge_counts[i])
             tables = np.repeat(T, m, axis=0) if self.edges is None else T[starts[i] : starts[i + 1]]
-            return float(self.weight[rows[0]] * networks.solver_of(i).play(self._scores[rows], tables).value)
+            return float(self.weight[rows[0]] * networks.solver_of(i).solve(self._scores[rows], tables, 0.0, 1e-7).value)
 
         values = self.run(value, [(i,) for i in range(networks.sizes.size)])
         return float(np.sum(values)) - float(w @ self.moments)
