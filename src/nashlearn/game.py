@@ -14,10 +14,13 @@ the :class:`Equilibrium` that it returns, and nothing else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
 from typing import Any, Protocol
 
 import numpy as np
+
+from nashlearn.equilibrium import Equilibrium, flat, inner, lifted
+from nashlearn.solvers import double_oracle
 
 __all__ = ["Equilibrium", "Game", "Polytope", "flat", "inner"]
 
@@ -38,45 +41,6 @@ class Polytope(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Equilibrium:
-    """Both players' strategies for a batch of games, with their certificate.
-
-    Attributes
-    ----------
-    value : ndarray (n,)
-        What ``q`` secures: ``F(scores)`` up to ``gap``.
-    q : ndarray (n, \\*shape of labels)
-        The adversary's strategy: a subgradient of ``F``.
-    p : ndarray (n, \\*shape of options)
-        The predictor's strategy: the probabilistic prediction.
-    gap : ndarray (n,)
-        What the predictor may lose at ``p`` minus what the adversary can secure with ``q``; never
-        negative, and zero exactly at an equilibrium.
-    entropy : ndarray (n,)
-        ``value - <scores, q>``, computed without that difference: ``min_p <p, L q>`` and what smoothing adds.
-    risk : ndarray (n,)
-        ``min_p <p, L q>`` alone; the same as ``entropy`` without smoothing, and where it is not given.
-    reply : ndarray, optional
-        The adversary's best reply to ``p``, where a relaxed game attains ``value + gap`` at another point than ``q``.
-    state : optional
-        What the same solver can begin with at scores nearby, where the equilibrium is given to it as ``start``.
-    """
-
-    value: np.ndarray
-    q: np.ndarray
-    p: np.ndarray
-    gap: np.ndarray
-    entropy: np.ndarray = None  # type: ignore[assignment]  # required once every game gives it
-    risk: np.ndarray = None  # type: ignore[assignment]
-    reply: Any = None
-    state: Any = None
-
-    def __post_init__(self) -> None:
-        if self.risk is None:
-            object.__setattr__(self, "risk", self.entropy)
-
-
 class Game:
     """The game of two polytopes and a loss, solved by the double oracle unless a subclass knows better.
 
@@ -85,7 +49,8 @@ class Game:
     labels, options : Polytope
         The adversary's and the predictor's polytope.
     loss : array, sparse matrix or other operator of shape (dim of options, dim of labels)
-        Anything with ``loss @ q`` and ``loss.T @ p`` for columns of flat points.
+        Anything with ``loss @ q`` and ``loss.T @ p`` for columns of flat points. One row or column more than a polytope
+        has coordinates (then the polytope says its ``shape``) meets a last coordinate 1: terms of an affine loss.
     """
 
     smooths = False  # whether ``solve`` takes a positive smoothing
@@ -133,14 +98,12 @@ class Game:
         start : Equilibrium, optional
             That of the same game at scores nearby, from which a solver that iterates begins.
         """
-        from nashlearn.solvers.double_oracle import solve
-
         if smoothing:
             raise ValueError(
                 f"smoothing must be 0 for {type(self).__name__}: its polytopes are known by their best vertices alone; "
                 f"got {smoothing!r}"
             )
-        return solve(self, scores, tol=tol, start=start)
+        return double_oracle.solve(self, scores, tol=tol, start=start)
 
     def argmax(self, scores: np.ndarray) -> np.ndarray:
         """Labels of the best vertices for each of ``scores`` (n, \\*shape)."""
@@ -155,9 +118,10 @@ class Game:
 
         ``scores`` count where a part that they rule out is forbidden to the predictor too.
         """
-        cost = np.asarray(self.loss @ flat(q).T).T
-        reward = self._forbidden(-cost.reshape(len(cost), *self.option_shape), scores)
-        return inner(cost, flat(self.options.vertex(self.options.argmax(reward))))
+        cost = np.asarray(self.loss @ lifted(q, self.loss.shape[1]).T).T
+        own = -cost[:, : math.prod(self.option_shape)].reshape(len(cost), *self.option_shape)
+        best = self.options.vertex(self.options.argmax(self._forbidden(own, scores)))
+        return inner(cost, lifted(best, self.loss.shape[0]))
 
     def _forbidden(self, reward: np.ndarray, scores: np.ndarray | None) -> np.ndarray:
         """Rewards of the predictor's options, ``-inf`` for those that ``scores`` forbid to it: none, as a rule."""
@@ -166,24 +130,24 @@ class Game:
     def upper(self, scores: np.ndarray, p: np.ndarray) -> np.ndarray:
         """What the best adversary gets against ``p``: ``max_q <scores, q> + <p, L q>``."""
         scores = np.asarray(scores)
-        reward = scores + np.asarray(self.loss.T @ flat(p).T).T.reshape(scores.shape)
-        return inner(flat(reward), flat(self.labels.vertex(self.labels.argmax(reward))))
+        gain = np.asarray(self.loss.T @ lifted(p, self.loss.shape[0]).T).T
+        reward = scores + gain[:, : math.prod(self.shape)].reshape(scores.shape)
+        best = inner(flat(reward), flat(self.labels.vertex(self.labels.argmax(reward))))
+        return best + gain[:, math.prod(self.shape) :].sum(axis=1)
 
     def lower(self, scores: np.ndarray, q: np.ndarray) -> np.ndarray:
         """What ``q`` secures against every predictor: ``<scores, q> + min_p <p, L q>``."""
         return inner(flat(np.asarray(scores)), flat(q)) + self.risk(q, scores)
 
+    def task_loss(self, p: np.ndarray, q: np.ndarray) -> np.ndarray:
+        """``<p, L q>``: what predictions ``p`` cost where the labels are ``q``, vertices or mixtures of them."""
+        return inner(np.asarray(self.loss @ lifted(q, self.loss.shape[1]).T).T, lifted(p, self.loss.shape[0]))
+
     def loss_value(self, scores: np.ndarray, y: np.ndarray, smoothing: float = 0.0) -> np.ndarray:
         """The surrogate loss ``F(scores) - <scores, y>`` of each instance, for labels ``y``."""
-        scores = np.asarray(scores)
-        return self.solve(scores, smoothing=smoothing).value - inner(flat(scores), flat(self.labels.vertex(y)))
-
-
-def flat(x: np.ndarray) -> np.ndarray:
-    """Points (n, \\*shape) as rows (n, dim)."""
-    return x.reshape(len(x), -1)
-
-
-def inner(scores: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Inner products of rows; a score of ``-inf``, which rules a part out, counts 0 where ``x`` is 0."""
-    return np.einsum("nd,nd->n", np.where(x == 0, 0, scores), x)
+        scores, y = np.asarray(scores), np.asarray(y)
+        if y.ndim == 0 or len(y) != len(scores):
+            raise ValueError(f"y must hold one label for each of the {len(scores)} instances; got shape {y.shape}")
+        truth = flat(self.vertex(y))
+        value = self.solve(scores, smoothing=smoothing).value
+        return (value - inner(flat(scores), truth)).astype(value.dtype)

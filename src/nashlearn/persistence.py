@@ -52,7 +52,7 @@ TRUSTED = (
     "nashlearn.estimators.parser.NashParser",
     "nashlearn.estimators.tagger.NashTagger",
     "nashlearn.games.rows.abstain.Abstain",
-    "nashlearn.games.rows.cost.Cost",
+    "nashlearn.games.rows.cost.Cost",  # where 0.1 has it
     "nashlearn.games.rows.cost.CostGame",
     "nashlearn.games.rows.ordinal.Absolute",
     "nashlearn.games.rows.ordinal.Squared",
@@ -60,6 +60,7 @@ TRUSTED = (
     "nashlearn.games.rows.simplex.SimplexGame",
     "nashlearn.games.rows.zero_one.ZeroOne",
     "nashlearn.parsing.ArcLabeller",
+    "nashlearn.solvers.matrix_game.Cost",
     "nashlearn.tabular.TableColumns",
     "nashlearn.tagging.TokenFeatures",
     "nashlearn.training.driver.Trained",

@@ -74,7 +74,7 @@ def rows_gap(params: Any) -> Callable[[np.ndarray, np.ndarray, np.ndarray], floa
     def gap(theta, p, q):
         value, found = np.empty(1), np.empty(1)
         given = Given(params, p[None].copy(), q[None].copy())
-        _solve_rows(given, theta[None].copy(), value, np.empty((1, q.size)), np.empty((1, p.size)), found)
+        _solve_rows(given, theta[None].copy(), value, np.empty((1, q.size)), np.empty((1, p.size)), found, value.copy())
         return float(found[0])
 
     return gap

@@ -105,7 +105,7 @@ def test_the_gap_of_rows_is_that_of_the_strategies_that_were_written(seed, shift
         patch.setattr(kernels, "common", lambda loss, scores: scores.max())
         patch.setattr(kernels, "best_reply", lambda loss, scores, p: (scores + p @ case.L).max())
         patch.setattr(kernels, "risk", lambda loss, q: (case.L @ q).min())
-        kernels.solve_rows.py_func(None, theta, value, own_q, own_p, gap)
+        kernels.solve_rows.py_func(None, theta, value, own_q, own_p, gap, np.empty(4))
     relative = theta - theta.max(axis=1, keepdims=True)
     true = best_adversary(case, relative, p) - best_predictor(case, relative, q)
     assert gap[:3] == pytest.approx(true[:3], abs=1e-9)

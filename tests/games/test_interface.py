@@ -69,8 +69,8 @@ def test_solve_explains_what_is_wrong(game, scores, words):
 @pytest.mark.parametrize(
     ("y", "words"),
     [
-        ([0], "y must hold one label for each of the 2 rows"),
-        ([[0], [1]], "y must hold one label for each of the 2 rows"),
+        ([0], "y must hold one label for each of the 2 instances"),
+        ([[0], [1]], "y must hold one label for each row; got shape (2, 1)"),
         ([0, 3], "y must hold labels 0..2; got 3"),
         ([0, -1], "y must hold labels 0..2; got -1"),
         ([0.0, 1.0], "y must hold integer labels"),
@@ -141,8 +141,8 @@ def test_the_double_oracle_agrees_with_the_simplex_method():
 
 
 def test_a_simplex_method_that_ends_early_warns(monkeypatch):
-    def stopped(loss, scores, value, q, p, gap):
-        value[:], q[:], p[:], gap[:] = 1.0, 0.5, 0.5, 0.3
+    def stopped(loss, scores, value, q, p, gap, entropy):
+        value[:], q[:], p[:], gap[:], entropy[:] = 1.0, 0.5, 0.5, 0.3, 0.5
 
     monkeypatch.setattr(kernels, "solve_rows", stopped)
     with pytest.warns(ConvergenceWarning, match="left a gap of 3.0e-01"):

@@ -21,7 +21,6 @@ from nashlearn.games.rows.zero_one import ZeroOne
 from nashlearn.games.trees.arborescence import ArborescenceGame, Arborescences
 from nashlearn.games.trees.parts import TreePartsGame
 from nashlearn.games.trees.spanning import SpanningTrees, spanning_tree_game
-from nashlearn.solvers import quadratic as quadratic  # registers the proximal steps of explicit matrices
 
 __all__ = [
     "ArborescenceGame",

@@ -1,73 +1,132 @@
 """The game of any two polytopes, by growing a matrix game from the players' best replies.
 
 Among the vertices found so far, ``v_j`` of the labels and ``u_i`` of the options, the game is that of the
-matrix ``A_ij = <u_i, L v_j>`` with scores ``<theta, v_j>``, which the simplex method of
-:mod:`nashlearn.games.rows.cost` solves. Each player's best reply to the other's mixture then either enters, or
-proves that nothing better exists: the replies' values bound the game's from both sides [mcmahan2003]_.
+matrix ``A_ij = <u_i, L v_j>`` with scores ``<theta, v_j>``, which :mod:`nashlearn.solvers.matrix_game` solves.
+Each player's best reply to the other's mixture then either enters, or proves that nothing better exists: the
+replies' values bound the game's from both sides [mcmahan2003]_.
 The polytopes are finite, so this ends; how many vertices it needs is known from experience only.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nashlearn.game import Equilibrium, inner
-from nashlearn.games.rows import kernels
-from nashlearn.games.rows.cost import cost_params
+from nashlearn.equilibrium import Equilibrium, flat, inner, lifted
+from nashlearn.solvers import matrix_game
 
 if TYPE_CHECKING:
-    from nashlearn.game import Game, Polytope
+    from nashlearn.game import Game
 
 __all__ = ["solve"]
+
+_SPARE = 4  # vertices without weight, the last that were found, which the next solve begins with too
+
+
+class _Solved(NamedTuple):
+    """One instance: strategies, what ``q`` secures, its risk, the gap, and the vertices worth keeping."""
+
+    value: float
+    q: Any
+    p: Any
+    gap: float
+    risk: float
+    found: tuple[np.ndarray, np.ndarray] | None
 
 
 def solve(
     game: Game, scores: np.ndarray, tol: float = 1e-9, max_iter: int = 1000, start: Equilibrium | None = None
 ) -> Equilibrium:
-    """Equilibrium of every row of ``scores`` (n, dim), in their precision.
+    """Equilibrium of every instance of ``scores`` (n, \\*shape), in their precision.
 
-    A row ends at a gap of ``tol max(1, |value|)``, or where rounding hides every better reply; a row that
-    ``max_iter`` iterations leave above it is answered with its gap and a ``ConvergenceWarning``.
+    An instance ends at a gap of ``tol max(1, |value|)``, or where rounding hides every better reply; one that
+    ``max_iter`` iterations leave above it is returned with its gap and a ``ConvergenceWarning``. The state of the
+    result holds the vertices that matter: given as ``start``, they spare most iterations at scores nearby.
     """
     scores = np.asarray(scores)
-    if scores.ndim != 2 or scores.shape[1] != game.loss.shape[1]:
-        raise ValueError(f"scores must have shape (n, {game.loss.shape[1]}); got {scores.shape}")
+    if scores.shape[1:] != game.shape or scores.ndim < 2:
+        wanted = ", ".join(map(str, ("n", *game.shape)))
+        raise ValueError(f"scores must have shape ({wanted}); got {scores.shape}")
     dtype = np.float32 if scores.dtype == np.float32 else np.float64
-    n = scores.shape[0]
-    value, gap = np.empty(n), np.empty(n)
-    q, p = np.empty((n, game.loss.shape[1])), np.empty((n, game.loss.shape[0]))
-    for i, row in enumerate(scores.astype(np.float64)):
-        value[i], q[i], p[i], gap[i] = _solve_row(game, row, tol, max_iter)
+    before = [None] * len(scores) if start is None or start.state is None else start.state
+    solved = [
+        _solve_one(game, one[None], tol, max_iter, known)
+        for one, known in zip(scores.astype(np.float64), before, strict=True)
+    ]
+    value, gap, risk = (np.array([getattr(one, name) for one in solved]) for name in ("value", "gap", "risk"))
+    q, p = np.empty((len(solved), *game.shape)), np.empty((len(solved), *game.option_shape))
+    for i, one in enumerate(solved):
+        q[i], p[i] = one.q, one.p
     missed = gap > tol * np.maximum(1.0, np.abs(value))
     if missed.any():
         from sklearn.exceptions import ConvergenceWarning
 
         warnings.warn(
-            f"{missed.sum()} of {n} games stopped at a gap of up to {gap[missed].max():.1e}, "
+            f"{missed.sum()} of {len(solved)} games stopped at a gap of up to {gap[missed].max():.1e}, "
             f"above tol={tol:g}; raise max_iter or tol",
             ConvergenceWarning,
             stacklevel=3,
         )
-    return Equilibrium(value.astype(dtype), q.astype(dtype), p.astype(dtype), gap.astype(dtype))
+    arrays = (x.astype(dtype) for x in (value, q, p, gap, risk))
+    return replace(Equilibrium(*arrays), state=tuple(one.found for one in solved))
 
 
-def _solve_row(game: Game, theta: np.ndarray, tol: float, max_iter: int) -> tuple[Any, Any, Any, Any]:
-    """Value, both strategies and gap of one row."""
-    if np.isnan(theta).any():
-        return np.nan, np.nan, np.nan, np.nan
-    V = _reply(game.labels, theta)
-    U = _reply(game.options, -(game.loss @ V[0]))
-    A = U @ np.asarray(game.loss @ V.T)
+class _Instance:
+    """One instance of a game on flat points, with the last coordinate 1 that an affine loss asks for."""
+
+    def __init__(self, game: Game, scores: np.ndarray):
+        self.game, self.scores, self.loss = game, scores, game.loss
+        self.rows, self.columns = game.loss.shape
+        self.theta = np.zeros(self.columns)
+        self.theta[: scores.size] = scores.ravel()
+
+    def label(self, reward: np.ndarray) -> np.ndarray:
+        """The label's vertex (1, columns) with the largest reward."""
+        own = reward[: self.scores.size].reshape(self.scores.shape)
+        return lifted(self.game.labels.vertex(self.game.labels.argmax(own)), self.columns)
+
+    def option(self, reward: np.ndarray) -> np.ndarray:
+        """The option's vertex (1, rows) with the largest reward, among those that the scores allow."""
+        return lifted(self.game.options.vertex(self.game.options.argmax(self.allowed(reward))), self.rows)
+
+    def allowed(self, reward: np.ndarray) -> np.ndarray:
+        """Rewards of the options' parts as an array, ``-inf`` where the scores forbid the part to the predictor."""
+        shape = self.game.option_shape
+        return self.game._forbidden(reward[: math.prod(shape)].reshape(1, *shape), self.scores)
+
+    def begin(self, known: tuple[np.ndarray, np.ndarray] | None) -> tuple[np.ndarray, np.ndarray]:
+        """Vertices of both players to begin with: the best label and the reply to it, and those known and possible."""
+        V = self.label(self.theta)
+        U = self.option(-np.asarray(self.loss @ V[0]))
+        if known is None:
+            return V, U
+        forbidden = np.zeros(self.rows)
+        closed = flat(self.allowed(forbidden))[0]
+        forbidden[: closed.size] = closed
+        V = np.vstack([V, known[0][~np.isneginf(inner(self.theta, known[0]))]])
+        return V, np.vstack([U, known[1][~np.isneginf(inner(forbidden, known[1]))]])
+
+
+def _solve_one(game: Game, scores: np.ndarray, tol: float, max_iter: int, known: Any) -> _Solved:
+    """The equilibrium of one instance of ``scores`` (1, \\*shape), from the vertices that are ``known``."""
+    if np.isnan(scores).any():
+        return _Solved(np.nan, np.nan, np.nan, np.nan, np.nan, None)
+    one = _Instance(game, scores)
+    theta, loss = one.theta, one.loss
+    V, U = one.begin(known)
+    A = U @ np.asarray(loss @ V.T)
     for _ in range(max_iter):
         worth = inner(theta, V)
-        restricted, mu, nu = _matrix_game(A, worth)
+        restricted, mu, nu = matrix_game.solve(A, worth)
         q, p = mu @ V, nu @ U
-        reward, cost = theta + game.loss.T @ p, game.loss @ q
-        v, u = _reply(game.labels, reward), _reply(game.options, -cost)
-        upper, lower = inner(reward, v)[0], inner(theta, q[None])[0] + (u @ cost)[0]
+        reward, cost = theta + loss.T @ p, np.asarray(loss @ q)
+        v, u = one.label(reward), one.option(-cost)
+        risk = float((u @ cost)[0])
+        upper, lower = inner(reward, v)[0], inner(theta, q[None])[0] + risk
         gap = max(upper - lower, 0.0)
         if gap <= tol * max(1.0, abs(lower)):
             break
@@ -76,22 +135,18 @@ def _solve_row(game: Game, theta: np.ndarray, tol: float, max_iter: int) -> tupl
         if not (new_label or new_option):
             break
         if new_label:
-            A = np.hstack([A, U @ np.asarray(game.loss @ v.T)])
+            A = np.hstack([A, U @ np.asarray(loss @ v.T)])
             V = np.vstack([V, v])
         if new_option:
-            A = np.vstack([A, u @ np.asarray(game.loss @ V.T)])
+            A = np.vstack([A, u @ np.asarray(loss @ V.T)])
             U = np.vstack([U, u])
-    return lower, q, p, gap
+    found = _kept(V, mu), _kept(U, nu)
+    size, options = math.prod(game.shape), math.prod(game.option_shape)
+    return _Solved(lower, q[:size].reshape(game.shape), p[:options].reshape(game.option_shape), gap, risk, found)
 
 
-def _reply(polytope: Polytope, reward: np.ndarray) -> np.ndarray:
-    """The vertex (1, dim) with the largest reward."""
-    return polytope.vertex(polytope.argmax(reward[None]))
-
-
-def _matrix_game(A: np.ndarray, scores: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """Value and both strategies of ``max_mu <scores, mu> + min_i (A mu)_i``; ``A`` may have any sign."""
-    value, gap = np.empty(1), np.empty(1)
-    mu, nu = np.empty((1, A.shape[1])), np.empty((1, A.shape[0]))
-    kernels.solve_rows(cost_params(A), scores[None], value, mu, nu, gap)
-    return value[0], mu[0], nu[0]
+def _kept(vertices: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The vertices with weight, and the last that entered."""
+    used = np.arange(len(vertices)) >= len(vertices) - _SPARE
+    used[: weights.size] |= weights > 0.0
+    return vertices[used]

@@ -18,9 +18,6 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numba.extending import overload
-
-from nashlearn.games.rows import kernels
 
 __all__ = ["cost_prox", "cost_tangent"]
 
@@ -298,17 +295,3 @@ def cost_tangent(L, a, q, p, jacobian):
                 entry -= W[t, i] * W[t, j]
             jacobian[R[i], R[j]] = entry / a
     return r
-
-
-@overload(kernels.prox)
-def _prox(loss, m, g, a, q, p):
-    if "L" not in loss.instance_class._fields:
-        return None
-    return lambda loss, m, g, a, q, p: cost_prox(loss.L, g, a, q, p)
-
-
-@overload(kernels.tangent)
-def _tangent(loss, a, q, p, jacobian):
-    if "L" not in loss.instance_class._fields:
-        return None
-    return lambda loss, a, q, p, jacobian: cost_tangent(loss.L, a, q, p, jacobian)

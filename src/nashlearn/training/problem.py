@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from numba import njit
 
 from nashlearn.games.rows.kernels import prox, risk, solve_rows
-from nashlearn.training.designs.row_products import squared_norms
+from nashlearn.training.designs.row_products import rows_of, squared_norms
 from nashlearn.training.rounding import EXTRA, rounding
 
 __all__ = ["Problem", "risk_rows", "smooth_rows"]
@@ -64,6 +64,8 @@ def _square(w: np.ndarray) -> float:
 
 class Problem:
     """Data, a game, a design, the examples' shares ``omega`` of the mean loss, and ``alpha``."""
+
+    complete = True  # every row has a label
 
     def __init__(self, X: Any, y: np.ndarray, omega: np.ndarray, alpha: float, game: Any, design: Any):
         self.X, self.y, self.omega, self.alpha = X, y, omega, alpha
@@ -115,6 +117,16 @@ class Problem:
             self.design.add_moments(block, self.omega[part, None] * (Q[part] - self.truth(part)), G)
         return G
 
+    @cached_property
+    def rows(self) -> Any:
+        """The rows with the constant feature, one at a time for compiled code."""
+        return rows_of(self.X, self.design.bias)
+
+    @cached_property
+    def sqnorms(self) -> np.ndarray:
+        """``|x_i|^2`` with the constant feature."""
+        return squared_norms(self.X) + self.design.bias**2
+
     def squared_diameters(self) -> np.ndarray:
         """``max |Phi(x_i)'(y - y')|^2`` over two labels, for each example."""
         return self.design.squared_diameters(squared_norms(self.X))
@@ -128,8 +140,9 @@ class Problem:
 
     def _losses(self, scores: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """``F(scores_i) - <scores_i, y_i>`` of a block, by the same compiled code that ``Game.solve`` runs."""
-        value, gap = np.empty(scores.shape[0]), np.empty(scores.shape[0])
-        solve_rows(self.loss, scores, value, np.empty_like(scores), np.empty((value.size, self.n_options)), gap)
+        value, gap, entropy = np.empty((3, scores.shape[0]))
+        p = np.empty((value.size, self.n_options))
+        solve_rows(self.loss, scores, value, np.empty_like(scores), p, gap, entropy)
         return value - np.einsum("ij,ij->i", scores, Y)
 
     def primal(self, w: np.ndarray) -> float:

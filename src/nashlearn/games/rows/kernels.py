@@ -12,6 +12,8 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
+from nashlearn.solvers.quadratic import cost_prox, cost_tangent
+
 __all__ = ["best_reply", "common", "contenders", "equilibria", "equilibrium", "prox", "risk", "solve_rows", "tangent"]
 
 
@@ -106,9 +108,23 @@ def _everyone(loss, g, a, q, near):
     return mark
 
 
+@overload(prox)
+def _matrix_prox(loss, m, g, a, q, p):
+    if "L" not in loss.instance_class._fields:
+        return None
+    return lambda loss, m, g, a, q, p: cost_prox(loss.L, g, a, q, p)
+
+
+@overload(tangent)
+def _matrix_tangent(loss, a, q, p, jacobian):
+    if "L" not in loss.instance_class._fields:
+        return None
+    return lambda loss, a, q, p, jacobian: cost_tangent(loss.L, a, q, p, jacobian)
+
+
 @njit(cache=True, nogil=True)
-def solve_rows(loss, scores, value, q, p, gap):
-    """Equilibria of all rows of ``scores``, written into the last four arguments.
+def solve_rows(loss, scores, value, q, p, gap, entropy):
+    """Equilibria of all rows of ``scores``, written into the last five arguments.
 
     The gap is taken relative to what scores have in common: it keeps its precision for scores of any size.
     """
@@ -120,9 +136,10 @@ def solve_rows(loss, scores, value, q, p, gap):
         for j in range(k):
             relative[j] = np.float64(scores[i, j]) - top
         lower = risk(loss, q[i])
+        entropy[i] = lower
         for j in range(k):
             if q[i, j] > 0.0:  # 0 * -inf must count as 0
                 lower += relative[j] * q[i, j]
         gap[i] = max(best_reply(loss, relative, p[i]) - lower, 0.0)
         if np.isnan(value[i]):
-            gap[i] = np.nan
+            gap[i] = entropy[i] = np.nan

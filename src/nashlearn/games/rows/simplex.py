@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from nashlearn.game import Equilibrium, Game
 from nashlearn.games._check import label_count
-from nashlearn.games.rows import kernels
+from nashlearn.games.rows.game import RowGame
 
 __all__ = ["Simplex", "SimplexGame"]
 
@@ -27,6 +26,14 @@ class Simplex:
     def vertex(self, labels: np.ndarray) -> np.ndarray:
         """One-hot rows (n, k)."""
         labels = np.asarray(labels)
+        if labels.ndim != 1:
+            raise ValueError(f"y must hold one label for each row; got shape {labels.shape}")
+        if labels.size and labels.dtype.kind not in "iu":
+            raise ValueError(f"y must hold integer labels 0..{self.k - 1}; got dtype {labels.dtype}")
+        wrong = (labels < 0) | (labels >= self.k)
+        if wrong.any():
+            raise ValueError(f"y must hold labels 0..{self.k - 1}; got {labels[wrong][0]}")
+        labels = labels.astype(np.intp)
         one_hot = np.zeros((labels.shape[0], self.k))
         one_hot[np.arange(labels.shape[0]), labels] = 1.0
         return one_hot
@@ -38,7 +45,7 @@ class Simplex:
         return float(np.abs(points.sum(axis=1) - 1.0).max() + 2.0 * self.k * max(-points.min(), 0.0))
 
 
-class SimplexGame(Game):
+class SimplexGame(RowGame):
     """A loss between options and labels, solved exactly, row by row, in compiled code.
 
     Parameters
@@ -90,48 +97,6 @@ class SimplexGame(Game):
         """The same matrix, under the name that every game has."""
         return self.costs
 
-    def solve(self, scores: np.ndarray) -> Equilibrium:  # type: ignore[override]  # exact
-        """Equilibrium of every row of ``scores`` (n, labels), in their precision; cost as its loss says.
-
-        A score of ``-inf`` rules its label out. A row with NaN gives NaN.
-        """
-        scores = self._checked(scores)
-        n, dtype = scores.shape[0], scores.dtype
-        value, gap = np.empty(n, dtype), np.empty(n, dtype)
-        q, p = np.empty((n, self.n_labels), dtype), np.empty((n, self.n_options), dtype)
-        kernels.solve_rows(self.params, scores, value, q, p, gap)
-        return Equilibrium(value, q, p, gap)
-
-    def loss_value(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """The surrogate loss ``F(scores) - scores_y`` of each row, for integer labels ``y`` (n,)."""
-        scores = self._checked(scores)
-        y = np.asarray(y)
-        if y.ndim != 1 or y.shape[0] != scores.shape[0]:
-            raise ValueError(
-                f"y must hold one label for each of the {scores.shape[0]} rows of scores; got shape {y.shape}"
-            )
-        if not np.issubdtype(y.dtype, np.integer) and y.size:
-            raise ValueError(f"y must hold integer labels 0..{self.n_labels - 1}; got dtype {y.dtype}")
-        wrong = (y < 0) | (y >= self.n_labels)
-        if wrong.any():
-            raise ValueError(f"y must hold labels 0..{self.n_labels - 1}; got {y[wrong][0]}")
-        return self.solve(scores).value - scores[np.arange(y.size), y.astype(np.intp)]
-
-    def _checked(self, scores: np.ndarray) -> np.ndarray:
-        scores = np.asarray(scores)
-        if scores.dtype not in (np.float32, np.float64):
-            if scores.dtype.kind not in "biuf":
-                raise ValueError(f"scores must be real numbers; got dtype {scores.dtype}")
-            scores = scores.astype(np.float64)
-        if scores.ndim != 2 or scores.shape[1] != self.n_labels:
-            hint = "; use scores[None, :] for a single row" if scores.ndim == 1 else ""
-            raise ValueError(f"scores must have shape (n, {self.n_labels}); got {scores.shape}{hint}")
-        if scores.size:
-            top = scores.max(axis=1)
-            if np.isposinf(top).any():
-                raise ValueError(f"scores must be finite or -inf; row {np.isposinf(top).argmax()} holds +inf")
-            if np.isneginf(top).any():
-                raise ValueError(
-                    f"scores must leave a label possible; row {np.isneginf(top).argmax()} is -inf throughout"
-                )
-        return np.ascontiguousarray(scores)
+    def _possible(self, top: np.ndarray) -> None:
+        if np.isneginf(top).any():
+            raise ValueError(f"scores must leave a label possible; row {np.isneginf(top).argmax()} is -inf throughout")

@@ -18,10 +18,11 @@ from typing import NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from nashlearn.game import Equilibrium, Game
 from nashlearn.games.rows import kernels
+from nashlearn.games.rows.game import RowGame
+from nashlearn.games.rows.smoothing import smooth_reply
 
-__all__ = ["ThresholdGame", "Thresholds"]
+__all__ = ["Cube", "ThresholdGame", "Thresholds"]
 
 
 class Thresholds(NamedTuple):
@@ -35,42 +36,47 @@ class Thresholds(NamedTuple):
         return True
 
 
-class _Cube:
-    """[0, 1]^m, whose label ``y`` stands for the vertex with ``y`` leading ones."""
+class Cube:
+    """[0, 1]^m. A label is a boolean vector, the vertex itself, or an integer: how many leading entries are 1."""
 
     def __init__(self, m: int):
         self.m = m
+        self.shape = (m,)
 
     def argmax(self, scores: np.ndarray) -> np.ndarray:
-        """How many scores are positive: the best label where the thresholds are sorted."""
-        return (np.asarray(scores) > 0).sum(axis=1)
+        """Which scores are positive, (n, m)."""
+        return np.asarray(scores) > 0
 
     def vertex(self, labels: np.ndarray) -> np.ndarray:
-        """1 for each threshold below the label."""
-        return (np.asarray(labels)[:, None] > np.arange(self.m)).astype(np.float64)
+        """Rows (n, m) of zeros and ones."""
+        labels = np.asarray(labels)
+        if labels.shape[1:] == (self.m,) and labels.dtype == bool:
+            return labels.astype(np.float64)
+        if labels.ndim != 1 or labels.dtype.kind not in "iu" or ((labels < 0) | (labels > self.m)).any():
+            raise ValueError(f"y must hold integers 0..{self.m}, or boolean rows of length {self.m}; got {labels!r}")
+        return (labels[:, None] > np.arange(self.m)).astype(np.float64)
 
     def outside(self, points: np.ndarray) -> float:
         """How far rows lie outside at most, as sums of absolute values."""
         return self.m * float(max(-points.min(initial=0.0), points.max(initial=1.0) - 1.0, 0.0))
 
 
-class ThresholdGame(Game):
-    """``m`` independent binary games, for ``m + 1`` ordered labels."""
+class ThresholdGame(RowGame):
+    """``m`` independent binary games, for ``m + 1`` ordered labels. O(m) a row.
+
+    The loss ``sum_l p_l + q_l - 2 p_l q_l`` has terms that are not bilinear: its matrix has one row and one column
+    more than there are thresholds, for a last coordinate 1 of either strategy.
+    """
 
     def __init__(self, m: int):
+        loss = np.zeros((m + 1, m + 1))
+        loss[:m, :m] = -2.0 * np.eye(m)
+        loss[:m, m] = loss[m, :m] = 1.0
+        super().__init__(Cube(m), Cube(m), loss)
         self.params = Thresholds(m)
         self.n_labels = self.n_options = m
-        self.labels = self.options = _Cube(m)
         self.uncertain = np.full(m, 0.5)
         self.scale = self.unit = 1.0
-
-    def solve(self, scores: np.ndarray) -> Equilibrium:  # type: ignore[override]  # exact
-        """Equilibrium of every row of ``scores`` (n, m); O(m) a row."""
-        scores = np.ascontiguousarray(scores, dtype=np.float64)
-        n = scores.shape[0]
-        value, gap, q, p = np.empty(n), np.empty(n), np.empty_like(scores), np.empty_like(scores)
-        kernels.solve_rows(self.params, scores, value, q, p, gap)
-        return Equilibrium(value, q, p, gap)
 
 
 @overload(kernels.equilibrium)
@@ -82,6 +88,9 @@ def _equilibrium(loss, scores, q, p):
         value = 0.0
         for c in range(scores.size):
             f = np.float64(scores[c])
+            if np.isnan(f):
+                q[:], p[:] = np.nan, np.nan
+                return np.nan
             p[c] = min(max(0.5 * (1.0 + f), 0.0), 1.0)
             q[c] = 0.0 if f < -1.0 else (1.0 if f > 1.0 else 0.5)
             value += max(0.0, f, 0.5 * (1.0 + f))
@@ -138,7 +147,7 @@ def _prox(loss, m, g, a, q, p):
         for c in range(m):
             left, right = (g[c] + 1.0) / a, (g[c] - 1.0) / a  # optima of the two pieces, below and above 1/2
             q[c] = max(left, 0.0) if left < 0.5 else (min(right, 1.0) if right > 0.5 else 0.5)
-            p[c] = 1.0 if q[c] == 0.5 else 0.0  # marks the kink: there q stands still
+            p[c] = min(max(0.5 * (1.0 + g[c] - 0.5 * a), 0.0), 1.0)  # between 0 and 1 at the kink alone
 
     return step
 
@@ -152,9 +161,24 @@ def _tangent(loss, a, q, p, jacobian):
         free = 0
         jacobian[:] = 0.0
         for c in range(q.size):
-            if 0.0 < q[c] < 1.0 and p[c] == 0.0:
+            if 0.0 < q[c] < 1.0 and q[c] != 0.5:  # at the kink q stands still
                 jacobian[c, c] = 1.0 / a
                 free += 1
         return free
 
     return derivative
+
+
+@overload(smooth_reply)
+def _smooth_reply(loss, g, a, p):
+    if loss.instance_class is not Thresholds:
+        return None
+
+    def reply(loss, g, a, p):
+        total = 0.0
+        for c in range(p.size):
+            q = min(max((g[c] + 1.0 - 2.0 * p[c]) / a, 0.0), 1.0)
+            total += p[c] + q * (g[c] + 1.0 - 2.0 * p[c] - 0.5 * a * q) if q > 0.0 else p[c]
+        return total
+
+    return reply

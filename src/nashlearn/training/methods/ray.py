@@ -43,12 +43,13 @@ class Ray:
         self.params, self.omega, self.half, self.fixed = game.params, omega, half, fixed
         self.scores = np.ascontiguousarray(scores)
         self.own, self.fixed_own = np.einsum("ij,ij->i", self.scores, truth), (fixed * truth).sum(axis=1)
-        self._value, self._gap = np.empty(n), np.empty(n)
+        self._value, self._gap, self._entropy = np.empty((3, n))
         self._q, self._p = np.empty_like(self.scores), np.empty((n, game.n_options))
 
     def at(self, s: float) -> tuple[float, float]:
         """Value and slope at ``s``."""
-        solve_rows(self.params, self.fixed + s * self.scores, self._value, self._q, self._p, self._gap)
+        scores = self.fixed + s * self.scores
+        solve_rows(self.params, scores, self._value, self._q, self._p, self._gap, self._entropy)
         loss = float(self.omega @ (self._value - s * self.own - self.fixed_own))
         slope = float(self.omega @ (np.einsum("ij,ij->i", self.scores, self._q) - self.own))
         return loss + s * s * self.half, slope + 2.0 * s * self.half

@@ -1,0 +1,106 @@
+"""Games of rows of numbers, solved exactly, row by row, in compiled code."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from typing import Any
+
+import joblib
+import numpy as np
+
+from nashlearn.game import Equilibrium, Game
+from nashlearn.games._check import not_negative
+from nashlearn.games.rows import kernels
+from nashlearn.games.rows.smoothing import smooth_rows
+from nashlearn.solvers.threads import threads
+
+__all__ = ["RowGame"]
+
+_PIECE = 1 << 13  # rows that one thread solves at a time
+
+
+class RowGame(Game):
+    """A game whose loss :mod:`nashlearn.games.rows.kernels` knows.
+
+    Attributes
+    ----------
+    params : NamedTuple
+        The loss, as the kernels want it.
+    n_labels, n_options : int
+        Entries of a row of scores, and of the predictor's strategy.
+    """
+
+    smooths = True
+    params: Any
+    n_labels: int
+    n_options: int
+
+    def solve(
+        self,
+        scores: np.ndarray,
+        *,
+        smoothing: float = 0.0,
+        tol: float = 1e-9,
+        n_jobs: int | None = None,
+        start: Equilibrium | None = None,
+    ) -> Equilibrium:
+        """Equilibrium of every row of ``scores`` (n, labels), in their precision; cost as its loss says.
+
+        A score of ``-inf`` rules its label out. A row with NaN gives NaN. ``smoothing`` is quadratic: it takes
+        ``smoothing (|q|^2 - <1, q>) / 2`` off the adversary's reward. Either game is solved exactly, up to rounding;
+        ``tol`` matters only where rounding is worse than that, ``start`` only with smoothing.
+        """
+        scores, smoothing = self._checked(scores), not_negative("smoothing", smoothing)
+        n, dtype = scores.shape[0], scores.dtype
+        value, gap, entropy = np.empty((3, n), dtype)
+        q, p = np.empty((n, self.n_labels), dtype), np.empty((n, self.n_options), dtype)
+        risk = np.empty(n, dtype) if smoothing else entropy
+        if smoothing:
+            q[:] = np.nan if start is None else start.q
+
+        def play(first: int, last: int) -> None:
+            part = slice(first, last)
+            arrays = value[part], q[part], p[part], gap[part], entropy[part]
+            if smoothing:
+                smooth_rows(self.params, scores[part], smoothing, *arrays, risk[part])
+            else:
+                kernels.solve_rows(self.params, scores[part], *arrays)
+
+        cuts = [*range(0, n, _PIECE), n]
+        threads(min(joblib.effective_n_jobs(n_jobs), len(cuts) - 1) or 1)(play, itertools.pairwise(cuts))
+        self._warn(gap, tol)
+        return Equilibrium(value, q, p, gap, entropy, risk)
+
+    def _warn(self, gap: np.ndarray, tol: float) -> None:
+        """Warn of gaps that are more than ``tol`` and than rounding."""
+        if not (gap > tol).any():
+            return
+        missed = gap > max(tol, 100.0 * np.sqrt(np.finfo(gap.dtype).eps) * np.abs(self.loss).max())
+        if missed.any():
+            from sklearn.exceptions import ConvergenceWarning
+
+            warnings.warn(
+                f"the solver left a gap of {gap[missed].max():.1e}: the loss may mix costs too far apart in size",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _checked(self, scores: np.ndarray) -> np.ndarray:
+        """Scores of the right shape and of a type that is compiled."""
+        scores = np.asarray(scores)
+        if scores.dtype not in (np.float32, np.float64):
+            if scores.dtype.kind not in "biuf":
+                raise ValueError(f"scores must be real numbers; got dtype {scores.dtype}")
+            scores = scores.astype(np.float64)
+        if scores.ndim != 2 or scores.shape[1] != self.n_labels:
+            hint = "; use scores[None, :] for a single row" if scores.ndim == 1 else ""
+            raise ValueError(f"scores must have shape (n, {self.n_labels}); got {scores.shape}{hint}")
+        top = scores.max(axis=1, initial=-np.inf)
+        if np.isposinf(top).any():
+            raise ValueError(f"scores must be finite or -inf; row {np.isposinf(top).argmax()} holds +inf")
+        self._possible(top)
+        return np.ascontiguousarray(scores)
+
+    def _possible(self, top: np.ndarray) -> None:
+        """Refuse rows whose largest score leaves no label."""
