@@ -9,7 +9,6 @@ cycles, whatever the number of states.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from nashlearn.game import Equilibrium, Game, inner
 from nashlearn.games._check import cost_matrix
+from nashlearn.games.catalogue import LOSSES, named_costs
 from nashlearn.games.networks.cliques import TooWideError, clique_tree
 from nashlearn.games.networks.junction import CliqueSolver
 from nashlearn.games.networks.outcome import Labeling, warn_of_time
@@ -38,17 +38,6 @@ __all__ = ["MarkovGame", "check_edges", "compiled_loss", "loss_of"]
 _AUTO_LIMIT = 1 << 20  # entries of all tables up to which "auto" is exact
 _EXACT_LIMIT = 1 << 25  # and up to which exact=True tries
 _KEPT = 8  # games of other numbers of nodes that a game keeps
-
-
-def _absolute(k: int) -> np.ndarray:
-    return np.abs(np.arange(k)[:, None] - np.arange(k)).astype(np.float64)
-
-
-_NAMED: dict[str, Callable[[int], np.ndarray]] = {
-    "zero_one": lambda k: 1.0 - np.eye(k),
-    "absolute": _absolute,
-    "squared": lambda k: _absolute(k) ** 2,
-}
 
 
 def check_edges(edges: Any, n: int | None = None) -> np.ndarray:
@@ -77,9 +66,13 @@ def check_edges(edges: Any, n: int | None = None) -> np.ndarray:
 def compiled_loss(loss: Any, n_states: np.ndarray, weights: np.ndarray) -> Any:
     """The loss of nodes with these numbers of states and weights, for compiled code."""
     if isinstance(loss, str):
-        if loss not in _NAMED:
-            raise ValueError(f"loss must be one of {tuple(_NAMED)} or a cost matrix; got {loss!r}")
-        return Hamming(weights) if loss == "zero_one" else NodeCosts(weights, _NAMED[loss](n_states.max()), n_states)
+        if loss not in LOSSES:
+            raise ValueError(f"loss must be one of {LOSSES} or a cost matrix; got {loss!r}")
+        return (
+            Hamming(weights)
+            if loss == "zero_one"
+            else NodeCosts(weights, named_costs(loss, int(n_states.max())), n_states)
+        )
     L = cost_matrix(loss)
     if (n_states != L.shape[1]).any():
         raise ValueError(
@@ -91,7 +84,7 @@ def compiled_loss(loss: Any, n_states: np.ndarray, weights: np.ndarray) -> Any:
 def loss_of(loss: Any, n_states: np.ndarray, weights: np.ndarray) -> tuple[Any, list[np.ndarray]]:
     """The loss for compiled code, and as one matrix for each node."""
     made = compiled_loss(loss, n_states, weights)
-    matrices = {k: _NAMED[loss](k) if isinstance(loss, str) else made.L for k in np.unique(n_states).tolist()}
+    matrices = {k: named_costs(loss, k) if isinstance(loss, str) else made.L for k in np.unique(n_states).tolist()}
     return made, [w * matrices[k] for k, w in zip(n_states.tolist(), weights.tolist(), strict=True)]
 
 
