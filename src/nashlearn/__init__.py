@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         NashMatcher,
         NashOrdinalClassifier,
         NashParser,
+        NashPredictor,
         NashTagger,
     )
     from nashlearn.game import Equilibrium, Game, Polytope
@@ -33,6 +34,7 @@ __all__ = [
     "NashMatcher",
     "NashOrdinalClassifier",
     "NashParser",
+    "NashPredictor",
     "NashTagger",
     "Polytope",
     "__version__",
@@ -51,6 +53,7 @@ _HOMES = {
     "NashMatcher": "nashlearn.estimators",
     "NashOrdinalClassifier": "nashlearn.estimators",
     "NashParser": "nashlearn.estimators",
+    "NashPredictor": "nashlearn.estimators",
     "NashTagger": "nashlearn.estimators",
     "Polytope": "nashlearn.game",
     "load": "nashlearn.persistence",

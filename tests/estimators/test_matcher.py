@@ -16,7 +16,6 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from nashlearn import NashMatcher
-from nashlearn.training.designs import pairs as training_matching
 
 WEIGHTS = np.array([2.0, -1.0, 0.5])
 
@@ -114,7 +113,7 @@ def test_strategies_are_played_as_the_risk_bound_has_them(kind, smoothing):
 def test_strategies_that_are_not_settled_are_warned_of(monkeypatch):
     X, y = complete(np.random.default_rng(0))
     matcher = NashMatcher(alpha=0.05).fit(X, y)
-    monkeypatch.setattr(training_matching, "_ACCURACY", 0.3)
+    monkeypatch.setattr(NashMatcher, "_accurate", 0.3)
     with pytest.warns(ConvergenceWarning, match="of 25 examples are settled to .* not to 1e-08"):
         matcher.strategy(X)
 
@@ -272,7 +271,7 @@ SQUARE = np.zeros((2, 2, 1))
             [[0, 1, 2]],
             "leaves no complete matching",
         ),
-        ([np.zeros((0, 0, 1))], [np.zeros(0, int)], "has no elements"),
+        ([SQUARE, np.zeros((0, 0, 1))], [[0, 1], np.zeros(0, int)], "X[1] has no elements"),
         ([np.zeros((0, 2, 1))], [np.zeros(0, int)], "nothing to learn from"),
     ],
 )  # fmt: skip

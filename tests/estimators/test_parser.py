@@ -12,8 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from nashlearn import NashParser, datasets, games, parsing
-from nashlearn.training.designs import arcs as training_arcs
-from nashlearn.training.designs.arcs import TokenVectors, TreeProblem
+from nashlearn.training.designs.arcs import TokenVectors, tree_problem
 from nashlearn.training.methods import block_replies as tree_replies
 
 
@@ -32,7 +31,6 @@ def objective(parser, X, y, coef):
     tokens = sum(map(len, y))
     losses = [
         games.arborescence(len(x), parser.single_root).loss_value((x @ coef)[None], heads[None], parser.smoothing)[0]
-        + parser.smoothing / 2 * len(x)
         for x, heads in zip(X, y, strict=True)
     ]
     return sum(losses) / tokens + parser.alpha / 2 * coef @ coef
@@ -112,8 +110,7 @@ def test_token_vectors_in_the_span_of_fewer_tokens():
     y = [games.arborescence(len(x), True).argmax(rng.normal(size=(1, len(x), len(x) + 1)))[0] for x in X]
     parser = NashParser(alpha=0.05, tol=1e-4).fit(X, y)
     assert parser.coef_.shape == (31, 32) and parser._weights.size == 15 * 16
-    sizes = np.array([2, 3, 4, 5])
-    full = TreeProblem(TokenVectors(X, sizes, np.eye(30)), y, np.full(4, 1 / 14), True)
+    full = tree_problem(TokenVectors(X, np.eye(30)), y, np.full(4, 1 / 14), True)
     seen = full.evaluate(parser.coef_.ravel(), 0.0)
     assert seen.loss + 0.025 * np.sum(parser.coef_**2) == pytest.approx(parser.objective_, rel=1e-6)
     t = X[1]
@@ -332,7 +329,7 @@ def test_strategies_are_played_as_the_risk_bound_has_them(arcs, smoothing):
 def test_strategies_that_are_not_settled_are_warned_of(arcs, monkeypatch):
     X, y = arcs
     parser = NashParser(alpha=1e-2).fit(X, y)
-    monkeypatch.setattr(training_arcs, "_ACCURACY", 0.1)
+    monkeypatch.setattr(NashParser, "_accurate", 0.1)
     with pytest.warns(ConvergenceWarning, match="of 25 examples are settled to .* not to 1e-08"):
         parser.strategy(X)
 

@@ -14,8 +14,8 @@ from scipy.optimize import linprog
 from nashlearn.games import arborescence
 from nashlearn.games.trees.cuts import flow_scratch
 from nashlearn.games.trees.inside import into_polytope
-from nashlearn.training.designs import arcs
-from nashlearn.training.designs.arcs import ArcFeatures, TreeProblem
+from nashlearn.training.designs.arcs import tree_problem
+from nashlearn.training.designs.entries import EntryFeatures, stacked
 
 ROUNDING = 2e-13
 
@@ -91,12 +91,11 @@ def test_planes_of_loosely_solved_games_bound_the_loss_everywhere(accuracy, sing
     y = arborescence(n, single_root).argmax(rng.normal(size=(1, n, n + 1)))[0]
     y[0] = -1 if hidden else y[0]
     known = np.count_nonzero(y >= 0) / n
-    problem = TreeProblem(ArcFeatures([X], np.array([n])), [y], np.full(1, 1 / n), single_root, known=known)
+    design = EntryFeatures([stacked([X])], np.array([0, n * (n + 1)]))
+    problem = tree_problem(design, [y], np.full(1, 1 / n), single_root, known=known, tol=accuracy)
     truth = sum(X[d, h] for d, h in enumerate(y) if h >= 0) / n / known
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arcs, "_ACCURACY", accuracy)
-        here = rng.normal(size=n * (n + 1)) * rng.choice([0.3, 1.0, 3.0])
-        seen = problem.evaluate(here, 0.0)
+    here = rng.normal(size=n * (n + 1)) * rng.choice([0.3, 1.0, 3.0])
+    seen = problem.evaluate(here, 0.0)
     assert seen.loss >= loss_at(V, here) / n - truth @ here - 1e-9
     for inside in product([False, True], repeat=n):
         S = np.array(inside)

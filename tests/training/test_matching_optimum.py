@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from qp_reference import vertex_optimum
 
 from nashlearn.games import matching, partial_matching
-from nashlearn.training.designs.pairs import Example, MatchingDesign, MatchingProblem
-from nashlearn.training.methods.descent import anneal, minimise
+from nashlearn.training.designs.pairs import Example, matching_problem
+from nashlearn.training.driver import train
+from nashlearn.training.methods.descent import Descent
 
 SCHEDULE = (0.1, 0.02, 0.004, 0.0008, 0.0)
 
@@ -75,9 +76,7 @@ def reference(examples, truths, lists, omega, alpha: float) -> float:
 def test_objective_is_the_optimum_to_the_certified_gap(partial, masked, seed, alpha):
     examples, truths, lists, omega = problem(np.random.default_rng(seed), partial, masked)
     answers = [every[t] for every, t in zip(lists, truths, strict=True)]
-    trained = anneal(
-        MatchingProblem(MatchingDesign(examples), answers, omega), alpha, schedule=SCHEDULE, tol=1e-3, max_iter=1000
-    )
+    trained = train(matching_problem(examples, answers, omega), Descent(SCHEDULE), alpha=alpha, tol=1e-3, max_iter=1000)
     optimum = reference(examples, truths, lists, omega, alpha)
     assert trained.dual_gap <= 1e-3
     assert optimum - 1e-7 <= trained.objective <= optimum + trained.dual_gap * trained.objective + 1e-7
@@ -89,7 +88,7 @@ def test_planes_support_the_loss_and_smoothing_raises_it(partial, seed, smoothin
     rng = np.random.default_rng(seed)
     examples, truths, lists, omega = problem(rng, partial)
     answers = [every[t] for every, t in zip(lists, truths, strict=True)]
-    training = MatchingProblem(MatchingDesign(examples), answers, omega)
+    training = matching_problem(examples, answers, omega)
     w, other = rng.normal(size=(2, training.n_weights))
     here, there = training.evaluate(w, smoothing), training.evaluate(other, smoothing)
     assert here.penalty <= 1e-9
@@ -102,10 +101,10 @@ def test_any_number_of_threads_gives_the_same():
     examples, truths, lists, omega = problem(np.random.default_rng(3), True, count=40)
     answers = [every[t] for every, t in zip(lists, truths, strict=True)]
     fits = [
-        minimise(
-            MatchingProblem(MatchingDesign(examples), answers, omega, n_jobs=n_jobs),
-            0.01,
-            smoothing=0.1,
+        train(
+            matching_problem(examples, answers, omega, n_jobs=n_jobs),
+            Descent([0.1], 0.1),
+            alpha=0.01,
             tol=1e-3,
             max_iter=100,
         )

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from nashlearn.games import arborescence
-from nashlearn.training.designs.arcs import ArcFeatures, TreeProblem
+from nashlearn.training.designs.arcs import tree_problem
+from nashlearn.training.designs.entries import EntryFeatures, stacked
 from nashlearn.training.missing_heads import completed, known_share, known_weights
 
 HEADS = [np.array([0, 1, 2]), np.array([2, 0])]
@@ -27,11 +28,11 @@ def test_the_share_is_that_of_weighted_tokens():
 def test_what_known_heads_say_is_right_in_the_mean():
     """Over all ways to hide one of three heads: the loss and its gradient are those of all heads."""
     rng = np.random.default_rng(0)
-    X, sizes, omega = [rng.normal(size=(3, 4, 2))], np.array([3]), np.ones(1) / 3
-    design, heads, w = ArcFeatures(X, sizes), np.array([0, 1, 2]), rng.normal(size=2)
-    whole = TreeProblem(design, [heads], omega, True).evaluate(w, 0.5)
+    X, omega = [rng.normal(size=(3, 4, 2))], np.ones(1) / 3
+    design, heads, w = EntryFeatures([stacked(X)], np.array([0, 12])), np.array([0, 1, 2]), rng.normal(size=2)
+    whole = tree_problem(design, [heads], omega, True).evaluate(w, 0.5)
     hidden = [np.where(np.arange(3) == gone, -1, heads) for gone in range(3)]
-    each = [TreeProblem(design, [y], omega, True, known=2 / 3).evaluate(w, 0.5) for y in hidden]
+    each = [tree_problem(design, [y], omega, True, known=2 / 3).evaluate(w, 0.5) for y in hidden]
     assert np.mean([seen.loss for seen in each]) == pytest.approx(whole.loss, abs=1e-8)
     assert np.mean([seen.gradient for seen in each], axis=0) == pytest.approx(whole.gradient, abs=1e-8)
     assert all(seen.entropy == pytest.approx(whole.entropy) for seen in each)

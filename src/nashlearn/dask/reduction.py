@@ -16,7 +16,7 @@ from uuid import uuid4
 import numpy as np
 
 from nashlearn.dask.recipes import joined, recipes, threads, walked
-from nashlearn.training.objective import Evaluation
+from nashlearn.training.objective import Evaluation, summed
 
 __all__ = ["PartitionedProblem", "Partitions", "pairwise", "shared", "travelling"]
 
@@ -94,16 +94,6 @@ class Partitions:
         return level[0].compute()
 
 
-def _sum(one: Evaluation, other: Evaluation) -> Evaluation:
-    return Evaluation(
-        one.loss + other.loss,
-        one.gradient + other.gradient,
-        one.entropy + other.entropy,
-        one.penalty + other.penalty,
-        one.drift + other.drift,
-    )
-
-
 class PartitionedProblem:
     """A training problem whose examples lie in partitions, for :mod:`nashlearn.training.methods.descent`.
 
@@ -118,6 +108,8 @@ class PartitionedProblem:
     curvature : ndarray (n_weights,), optional
     complete : bool
         Whether no label is missing in any partition.
+    exact : bool
+        Whether no game of any partition is relaxed.
     """
 
     def __init__(
@@ -128,17 +120,14 @@ class PartitionedProblem:
         n_weights: int,
         curvature: np.ndarray | None = None,
         complete: bool = True,
+        exact: bool = True,
     ):
         import dask
 
-        self._parts, self._evaluate, self.n_weights, self._curvature = parts, evaluate, n_weights, curvature
-        self.complete = complete
+        self._parts, self._evaluate, self.n_weights = parts, evaluate, n_weights
+        self.curvature, self.complete, self.exact = curvature, complete, exact
         (self._task,) = dask.persist(shared(task))
 
     def evaluate(self, w: np.ndarray, smoothing: float) -> Evaluation:
         """Loss, gradient and plane at ``w``: one pass over all partitions."""
-        return self._parts.reduce(self._evaluate, _sum, self._task, shared(w), smoothing)
-
-    def curvature(self) -> np.ndarray | None:
-        """The sum of the partitions' guesses."""
-        return self._curvature
+        return self._parts.reduce(self._evaluate, summed, self._task, shared(w), smoothing)

@@ -6,6 +6,7 @@ from nashlearn.estimators.matcher import NashMatcher
 from nashlearn.estimators.network import NashMarkovNetwork
 from nashlearn.estimators.ordinal import NashOrdinalClassifier
 from nashlearn.estimators.parser import NashParser
+from nashlearn.estimators.predictor import NashPredictor
 from nashlearn.estimators.tagger import NashTagger
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "NashMatcher",
     "NashOrdinalClassifier",
     "NashParser",
+    "NashPredictor",
     "NashTagger",
 ]

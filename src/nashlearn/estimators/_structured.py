@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,16 +14,17 @@ from sklearn.utils.validation import check_is_fitted
 from nashlearn.dask.answers import mistakes
 from nashlearn.dask.bags import bag_problem
 from nashlearn.dask.collections import is_collection
-from nashlearn.estimators._parameters import check_parameters, number, opened_checkpoint
-from nashlearn.training.methods.descent import Programme, StructuredProblem, anneal
+from nashlearn.estimators._parameters import check_parameters, number
+from nashlearn.training.driver import Method, train
+from nashlearn.training.opening import opened_checkpoint
 from nashlearn.training.played import SETTLED
 from nashlearn.training.progress import Round, scaling_advice
 
-__all__ = ["StructuredNash", "example_weights"]
+__all__ = ["Facts", "StructuredNash", "example_weights"]
 
 
 def example_weights(sample_weight: Any, n: int) -> np.ndarray:
-    """Weights of ``n`` examples, checked: finite, not negative, not all zero; 1 each by default."""
+    """Weights of ``n`` examples, checked: finite, not negative; 1 each by default."""
     if sample_weight is None:
         return np.ones(n)
     try:
@@ -33,8 +35,6 @@ def example_weights(sample_weight: Any, n: int) -> np.ndarray:
         raise ValueError(f"sample_weight must hold one number for each of the {n} examples; got shape {weight.shape}.")
     if not (np.isfinite(weight).all() and (weight >= 0).all()):
         raise ValueError("sample_weight must be finite and not negative.")
-    if not weight.any():
-        raise ValueError("sample_weight must be positive for at least one example; all are 0.")
     return weight
 
 
@@ -46,11 +46,40 @@ def _matrices(X: Any) -> Iterator[Any]:
             yield features
 
 
+@dataclass(frozen=True)
+class Facts:
+    """What must be known of all examples before those of a partition can be made a training problem.
+
+    Subclasses add what partitions must agree on, or count together. Data in memory are one partition.
+    """
+
+    total: float  # weighted number of predicted variables: what the mean loss is a mean over
+
+    def __add__(self, other: Any) -> Any:
+        """The facts of two partitions together, or an error where they disagree."""
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Refuse data, of all partitions, that nothing can be learnt from."""
+        if not self.total > 0:
+            raise ValueError(
+                "sample_weight must be positive for at least one example with something to predict: X holds no examples "
+                "of positive weight, and there is nothing to learn from."
+            )
+
+    @property
+    def needs_sums(self) -> bool:
+        """Whether problems depend on sums over all examples that can be taken only once these facts are known."""
+        return False
+
+
 class StructuredNash(BaseEstimator):
     """A game played on linear scores of the parts of an output.
 
-    Subclasses build the training problem (``_problem``), read the weights (``_store``), and answer
-    (``predict``, ``_mistakes``).
+    Subclasses read examples (``_read``), say what is to be known of all of them (``_facts``, ``_sums``), build the
+    training problem of some or all (``_problem``), keep the weights (``_store``), and answer (``predict``,
+    ``_mistakes``). None of the first four touches the estimator, so that data which are refused leave an earlier fit as
+    it was.
     """
 
     alpha: float
@@ -83,96 +112,67 @@ class StructuredNash(BaseEstimator):
         ConvergenceWarning
             Where ``dual_gap_`` exceeds ``tol``.
         """
+        return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, **more: Any) -> Any:
+        """:meth:`fit`, with ``more`` arguments that :meth:`_read` takes for data in memory."""
         self._check_parameters()
-        problem: StructuredProblem
-        data: tuple[Any, ...]
-        programme: Programme | None = None
-        before = vars(self).copy()
-        try:
-            if is_collection(X):
-                problem = bag_problem(self, X, y, sample_weight)
-                data, features = (X.name, getattr(y, "name", None), getattr(sample_weight, "name", None)), ()
-            else:
-                problem, data, features = self._problem(X, y, sample_weight), (X, y, sample_weight), X
-                programme = self._programme(problem)
-            checkpoint = opened_checkpoint(self, *data, self._also())
-        except Exception:  # data that are refused leave an earlier fit as it was
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-        start = self._weights if self.warm_start and hasattr(self, "_weights") else None
-        if start is not None and start.shape != (problem.n_weights,):
-            start = None
-        target, schedule = self._smoothing()
-        trained = anneal(
+        if is_collection(X):
+            problem, facts = bag_problem(self, X, y, sample_weight)
+            data, features = [getattr(each, "name", None) for each in (X, y, sample_weight)], ()
+        else:
+            read = self._read(X, y, sample_weight, **more)
+            facts = self._facts(read)
+            facts.check()
+            problem = self._problem(read, facts, self._sums(read, facts) if facts.needs_sums else None)
+            data, features = [X, y, sample_weight, *more.values()], X
+        trained = train(
             problem,
-            float(self.alpha),
-            schedule=schedule,
-            target=target,
+            self._method(problem, facts),
+            alpha=float(self.alpha),
             tol=self.tol,
             max_iter=self.max_iter,
-            start=start,
+            start=self._weights if self.warm_start and hasattr(self, "_weights") else None,
+            random_state=self._generator(),
             verbose=self.verbose,
             max_time=self.max_time,
             callback=self.callback,
-            checkpoint=checkpoint,
-            programme=programme,
+            checkpoint=opened_checkpoint(self, *data),
             advice=lambda: scaling_advice(_matrices(features)),
         )
         self._weights = trained.w
         self._loss_of_training = trained.loss
         self.objective_, self.dual_gap_, self.n_iter_ = trained.objective, trained.dual_gap, trained.n_iter
         self.history_ = trained.rounds
-        self._store(trained.w)
+        self._store(trained.w, facts, problem)
         return self
 
-    def _problem(self, X: Any, y: Any, sample_weight: Any) -> StructuredProblem:
-        """The training problem, after every check of the data."""
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """The examples with their outputs and weights, checked one by one and against each other."""
         raise NotImplementedError
 
-    def _survey(self, X: Any, y: Any, sample_weight: np.ndarray) -> tuple[np.ndarray, Any]:
-        """Sizes of the examples of a partition, and what all partitions must agree on or add up."""
+    def _facts(self, data: Any) -> Facts:
+        """What training must know of what was read."""
         raise NotImplementedError
 
-    def _merged(self, one: Any, other: Any) -> Any:
-        """What two partitions agree on, or an error."""
+    def _sums(self, data: Any, facts: Any) -> Any:
+        """Sums over what was read, which add up with ``+``; asked for where ``facts.needs_sums``."""
         raise NotImplementedError
 
-    def _adopt(self, facts: Any) -> None:
-        """Take what all partitions agree on for the data's own."""
+    def _problem(self, data: Any, facts: Any, sums: Any) -> Any:
+        """The training problem of what was read, its shares of the mean being those among all that ``facts`` count."""
         raise NotImplementedError
 
-    @property
-    def _incomplete(self) -> bool:
-        """Whether the problem depends on sums over all partitions that can be taken only once that was adopted."""
-        return False
-
-    def _sums(self, X: Any, y: Any, sample_weight: np.ndarray, total: float) -> Any:
-        """Those of a partition, with a method ``merged``; ``total`` is the weighted number of all variables."""
+    def _method(self, problem: Any, facts: Any) -> Method:
+        """How to train."""
         raise NotImplementedError
 
-    def _adopt_sums(self, sums: Any) -> None:
-        """Take the sums over all partitions."""
-        raise NotImplementedError
-
-    def _part(self, X: Any, y: Any, sample_weight: np.ndarray) -> StructuredProblem:
-        """The training problem of a partition, once all that was adopted."""
-        raise NotImplementedError
-
-    def _also(self) -> Any:
-        """What the problem depends on besides the parameters and the arguments that all estimators have."""
+    def _generator(self) -> np.random.Generator | None:
+        """Random numbers for methods that visit examples in a random order."""
         return None
 
-    def _smoothing(self) -> tuple[float, Iterable[float]]:
-        """The smoothing that the certificate is for, and those that lead to it."""
-        raise NotImplementedError
-
-    def _programme(self, problem: Any) -> Programme | None:
-        """The training problem as one programme, where it is small enough and there is no smoothing."""
-        return None
-
-    def _store(self, w: np.ndarray) -> None:
-        """Keep the weights under public names."""
+    def _store(self, w: np.ndarray, facts: Any, problem: Any) -> None:
+        """Keep the weights under public names, and what predictions need to know of the data."""
         raise NotImplementedError
 
     def predict(self, X: Any) -> list[np.ndarray]:

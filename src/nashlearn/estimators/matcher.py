@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-import joblib
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from nashlearn.dask.answers import lazily
-from nashlearn.estimators._base import number
+from nashlearn.estimators._entries import EntryNash
 from nashlearn.estimators._matching_input import (
     PARTS,
     assignments,
@@ -19,15 +18,49 @@ from nashlearn.estimators._matching_input import (
     examples,
     refuse_impossible,
 )
-from nashlearn.estimators._structured import StructuredNash, example_weights
-from nashlearn.training.designs.pairs import Example, MatchingDesign, MatchingProblem
+from nashlearn.estimators._structured import Facts, example_weights
+from nashlearn.games.batch import Batch
+from nashlearn.training.designs.pairs import Example, PairFeatures, matching_games, matching_problem
+from nashlearn.training.objective import GameProblem
 
 __all__ = ["NashMatcher"]
 
-_SCHEDULE = (0.1, 0.02, 0.004, 8e-4, 1.6e-4, 3.2e-5)
+
+class _Matchings(NamedTuple):
+    """Examples, the partners of their left elements, and their weights."""
+
+    examples: list[Example]
+    partners: list[np.ndarray]
+    weight: np.ndarray
 
 
-class NashMatcher(StructuredNash):
+@dataclass(frozen=True)
+class MatchingFacts(Facts):
+    """Whether elements may stay alone, and the numbers of pair, leave and enter features.
+
+    ``total`` counts left elements.
+    """
+
+    partial: bool
+    widths: tuple[int, ...]
+
+    def __add__(self, other: MatchingFacts) -> MatchingFacts:
+        partial = self.partial or other.partial
+        widths = self._widths(partial)
+        for name, first, here in zip(PARTS, widths, other._widths(partial), strict=True):
+            if here != first:
+                raise ValueError(
+                    f"Partitions of X differ: {first} {name} features in one, {here} in another; all examples need the "
+                    "same."
+                )
+        return MatchingFacts(self.total + other.total, partial, widths)
+
+    def _widths(self, partial: bool) -> tuple[int, ...]:
+        """Those of the constants for staying alone included, where elements of other partitions may."""
+        return self.widths if self.partial or not partial else (*self.widths, 1, 1)
+
+
+class NashMatcher(EntryNash):
     """Matchings of two sets, trained for the number of elements that get the wrong partner [fathony2019]_.
 
     The score of a matching is the sum of linear scores of its pairs. In a partial matching, elements may also stay
@@ -102,6 +135,9 @@ class NashMatcher(StructuredNash):
     [array([0, 1, 2])]
     """
 
+    _schedule = (0.1, 0.02, 0.004, 8e-4, 1.6e-4, 3.2e-5)
+    _accurate = 1e-9
+
     def __init__(
         self,
         *,
@@ -127,62 +163,33 @@ class NashMatcher(StructuredNash):
         self.checkpoint = checkpoint
         self.callback = callback
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if not 0 <= number(self.smoothing, "smoothing") < np.inf:
-            raise ValueError(f"smoothing must be a finite number, not negative; got {self.smoothing!r}.")
-
-    def _smoothing(self) -> tuple[float, Iterable[float]]:
-        target = float(self.smoothing)
-        return target, [mu for mu in _SCHEDULE if mu > target] + [target]
-
-    def _problem(self, X: Any, y: Any, sample_weight: Any) -> MatchingProblem:
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> _Matchings:
         given = examples(X)
-        answers = assignments(y, given)
-        partial = _some_alone(given, answers)
-        given = [completed(example, partial) for example in given]
-        widths = common_widths(given)
-        refuse_impossible(given, answers)
-        weight = example_weights(sample_weight, len(given))
-        total = weight @ [len(partners) for partners in answers]
-        if not total > 0:
-            raise ValueError("X has no left element in any example of positive weight: there is nothing to learn from.")
-        problem = MatchingProblem(MatchingDesign(given), answers, weight / total, joblib.effective_n_jobs(self.n_jobs))
-        self.partial_, self._widths = partial, widths  # last: data that are refused leave an earlier fit as it was
-        return problem
+        return _Matchings(given, assignments(y, given), example_weights(sample_weight, len(given)))
 
-    def _survey(self, X: Any, y: Any, sample_weight: np.ndarray) -> tuple[np.ndarray, Any]:
-        given = examples(X)
-        answers = assignments(y, given)
-        partial = _some_alone(given, answers)
-        widths = common_widths([completed(example, partial) for example in given])
-        return np.array([len(partners) for partners in answers]), (partial, widths)
+    def _facts(self, data: _Matchings) -> MatchingFacts:
+        partial = _some_alone(data.examples, data.partners)
+        widths = common_widths([completed(example, partial) for example in data.examples])
+        return MatchingFacts(float(data.weight @ [len(own) for own in data.partners]), partial, tuple(widths))
 
-    def _merged(self, one: Any, other: Any) -> Any:
-        partial = one[0] or other[0]
-        for name, first, here in zip(PARTS, _widths(one, partial), _widths(other, partial), strict=False):
-            if here != first:
-                raise ValueError(
-                    f"Partitions of X differ: {first} {name} features in one, {here} in another; all examples need the "
-                    "same."
-                )
-        return max(one, other, key=lambda facts: facts[0])
+    def _problem(self, data: _Matchings, facts: MatchingFacts, sums: Any) -> GameProblem:
+        given = [completed(example, facts.partial) for example in data.examples]
+        refuse_impossible(given, data.partners)
+        omega = data.weight / facts.total
+        return matching_problem(given, data.partners, omega, tol=self._accurate, n_jobs=self.n_jobs)
 
-    def _adopt(self, facts: Any) -> None:
-        self.partial_, self._widths = facts
-
-    def _part(self, X: Any, y: Any, sample_weight: Any) -> MatchingProblem:
-        return self._problem([tuple(completed(example, self.partial_)) for example in examples(X)], y, sample_weight)
-
-    def _store(self, w: np.ndarray) -> None:
+    def _store(self, w: np.ndarray, facts: MatchingFacts, problem: Any) -> None:
+        self.partial_, self._widths = facts.partial, list(facts.widths)
         for name in ("leave_coef_", "enter_coef_"):
             self.__dict__.pop(name, None)  # of an earlier fit to partial matchings
         parts = np.split(w, np.cumsum(self._widths)[:-1])
         for name, part in zip(("coef_", "leave_coef_", "enter_coef_"), parts, strict=False):
             setattr(self, name, part)
 
-    def _for_prediction(self, X: Any) -> list[Example]:
-        """Examples like those of training, or an error that says what differs."""
+    def _variables(self, game: Any) -> float:
+        return game.labels.n1
+
+    def _scored(self, X: Any) -> tuple[Batch, np.ndarray]:
         check_is_fitted(self)
         given = examples(X)
         for i, example in enumerate(given):
@@ -196,7 +203,8 @@ class NashMatcher(StructuredNash):
             if width != here:
                 raise ValueError(f"X has {here} {name} features, but {type(self).__name__} was trained on {width}.")
         refuse_impossible(given)
-        return given
+        games = matching_games(given)
+        return games, PairFeatures(given, games).scores(self._weights)
 
     @lazily
     def decision_function(self, X: Any) -> list[np.ndarray]:
@@ -204,14 +212,14 @@ class NashMatcher(StructuredNash):
 
         Then the last column holds the scores of leaving and the last row those of entering. Forbidden pairs have -inf.
         """
-        design = MatchingDesign(self._for_prediction(X))
-        return design.matrices(np.where(design.forbidden, -np.inf, design.scores(self._weights)))
+        games, scores = self._scored(X)
+        return games.split(scores)
 
     @lazily
     def predict(self, X: Any) -> list[np.ndarray]:
         """Partners (n1,) of the left elements of each example in the best matching, -1 for none."""
-        design = MatchingDesign(self._for_prediction(X))
-        return design.best(design.scores(self._weights))
+        games, scores = self._scored(X)
+        return games.argmax(scores)
 
     @lazily
     def strategy(self, X: Any) -> list[np.ndarray]:
@@ -227,9 +235,7 @@ class NashMatcher(StructuredNash):
         ConvergenceWarning
             Where a game is not settled to 1e-8 of the loss of an element.
         """
-        design = MatchingDesign(self._for_prediction(X))
-        jobs = joblib.effective_n_jobs(self.n_jobs)
-        return design.strategies(design.scores(self._weights), float(self.smoothing), jobs)
+        return self._strategies(*self._scored(X))
 
     @lazily
     def predict_proba(self, X: Any) -> list[np.ndarray]:
@@ -253,9 +259,3 @@ def _some_alone(given: list[Example], answers: list[np.ndarray]) -> bool:
         example.partial or example.pairs.shape[0] != example.pairs.shape[1] or bool((partners < 0).any())
         for example, partners in zip(given, answers, strict=True)
     )
-
-
-def _widths(facts: tuple[bool, list[int]], partial: bool) -> list[int]:
-    """Widths of a partition, those of the constants for staying alone included where elements may."""
-    own, widths = facts
-    return widths if own or not partial else [*widths, 1, 1]

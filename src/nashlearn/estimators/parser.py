@@ -2,89 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-import joblib
 import numpy as np
-from scipy import sparse
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from nashlearn.dask.answers import lazily
-from nashlearn.estimators._base import number, opened_checkpoint
-from nashlearn.estimators._structured import StructuredNash, example_weights
-from nashlearn.games.trees.arborescence import check_heads
-from nashlearn.training.designs.arcs import (
-    ArcFeatures,
-    TokenVectors,
-    TreeProblem,
-    best_heads,
-    full_matrix,
-    split,
-    strategies,
-    token_basis,
-)
-from nashlearn.training.methods.blocks import train_blocks
-from nashlearn.training.missing_heads import completed, known_share, known_weights
+from nashlearn.estimators._arc_input import sentences, true_heads
+from nashlearn.estimators._entries import EntryNash
+from nashlearn.estimators._structured import Facts, example_weights
+from nashlearn.games.batch import Batch
+from nashlearn.training.designs.arcs import full_matrix, token_basis, tree_games, tree_problem
+from nashlearn.training.missing_heads import known_share, known_weights
+from nashlearn.training.objective import GameProblem
 
 __all__ = ["NashParser"]
 
-_SCHEDULE = (0.1, 0.02, 0.004, 0.0)
+
+class _Treebank(NamedTuple):
+    """Sentences, their heads, -1 where missing, and their weights."""
+
+    sentences: Any
+    heads: list[np.ndarray]
+    weight: np.ndarray
 
 
-def _hashed(X: Any) -> bool:
-    """Whether the features of arcs are computed when needed, as :class:`nashlearn.parsing.HashedSentences` does."""
-    return hasattr(X, "attributes")
+@dataclass(frozen=True)
+class TreeFacts(Facts):
+    """The kind of features, the weight of tokens whose head is known and of all, and a basis of few token vectors.
+
+    ``total`` counts tokens.
+    """
+
+    kind: tuple[int, int, bool]
+    known: np.ndarray
+    basis: np.ndarray | None
+
+    def __add__(self, other: TreeFacts) -> TreeFacts:
+        if self.kind != other.kind:
+            raise ValueError(
+                f"Partitions of X differ in kind or width: (dimensions, width, sparse) {self.kind} and {other.kind}."
+            )
+        bases = [basis for basis in (self.basis, other.basis) if basis is not None]
+        basis = token_basis(bases) if len(bases) == 2 else None
+        return TreeFacts(self.total + other.total, self.kind, self.known + other.known, basis)
+
+    @property
+    def complete(self) -> bool:
+        """Whether no head that counts is missing."""
+        return self.known[0] == self.known[1]
 
 
-def _arc_rows(rows: int) -> int:
-    """The ``n`` with ``n (n + 1) = rows``, or -1."""
-    n = int(np.sqrt(rows))
-    return n if n * (n + 1) == rows else -1
-
-
-def _sentences(X: Any) -> tuple[list[Any], np.ndarray]:
-    """Examples as float64 arrays or CSR matrices, checked, and their numbers of tokens."""
-    given: list[Any] = []
-    sizes: list[int] = []
-    if len(X) == 0:
-        raise ValueError("X holds no sentence.")
-    for i, x in enumerate(X):
-        if sparse.issparse(x):
-            x = sparse.csr_array(x, dtype=np.float64)
-            n, values = _arc_rows(x.shape[0]), x.data
-            if n < 0:
-                raise ValueError(
-                    f"X[{i}] is sparse and must have n (n + 1) rows, one for each arc; it has {x.shape[0]}."
-                )
-        else:
-            try:
-                x = values = np.asarray(x, dtype=np.float64)
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"X[{i}] must be an array of numbers: {error}.") from None
-            if x.ndim not in (2, 3) or (x.ndim == 3 and x.shape[1] != x.shape[0] + 1):
-                raise ValueError(
-                    f"X[{i}] must be arc features (n, n + 1, d), token vectors (n, d) or a sparse matrix of n (n + 1) "
-                    f"rows; got shape {x.shape}."
-                )
-            n = x.shape[0]
-        if n == 0:
-            raise ValueError(f"X[{i}] is an empty sentence.")
-        if not np.isfinite(values).all():
-            raise ValueError(f"X[{i}] holds NaN or infinite features.")
-        if given and (x.ndim, x.shape[-1], sparse.issparse(x)) != _kind(given[0]):
-            raise ValueError(f"X[{i}] has shape {x.shape}, which differs in kind or width from X[0]: {given[0].shape}.")
-        given.append(x)
-        sizes.append(n)
-    return given, np.array(sizes, dtype=np.int64)
-
-
-def _kind(x: Any) -> tuple[int, int, bool]:
-    return x.ndim, x.shape[-1], sparse.issparse(x)
-
-
-class NashParser(StructuredNash):
+class NashParser(EntryNash):
     """Dependency trees trained for the number of tokens that get the wrong head [li2022]_.
 
     The score of a tree is the sum of linear scores of its arcs; the loss is the value of the game over trees
@@ -161,7 +131,8 @@ class NashParser(StructuredNash):
 
     _basis: np.ndarray | None
     _kind: tuple[int, int, bool]
-    _known: float  # share of heads that are known in all partitions
+    _schedule = (0.1, 0.02, 0.004, 0.0)
+    _accurate = 1e-10
 
     def __init__(
         self,
@@ -194,147 +165,59 @@ class NashParser(StructuredNash):
         self.checkpoint = checkpoint
         self.callback = callback
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if not 0 <= number(self.smoothing, "smoothing") < np.inf:
-            raise ValueError(f"smoothing must be a finite number, not negative; got {self.smoothing!r}.")
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> _Treebank:
+        given = sentences(X)
+        heads = true_heads(y, given.sizes, bool(self.single_root))
+        return _Treebank(given, heads, example_weights(sample_weight, given.sizes.size))
 
-    def _smoothing(self) -> tuple[float, Iterable[float]]:
-        target = float(self.smoothing)
-        return target, [mu for mu in _SCHEDULE if mu > target] + [target]
+    def _facts(self, data: _Treebank) -> TreeFacts:
+        known = known_weights(data.heads, data.weight)
+        return TreeFacts(known[1], data.sentences.kind, known, data.sentences.basis())
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NashParser:
-        """Train to a relative duality gap of ``tol``.
-
-        Parameters
-        ----------
-        X : list of sentences, or HashedSentences
-        y : list of heads (n,), -1 where missing
-        sample_weight : array-like of shape (n_sentences,), optional
-            Not negative. The loss is the weighted mean: a weight counts as repetitions.
-
-        Returns
-        -------
-        self
-
-        Warns
-        -----
-        ConvergenceWarning
-            Where ``dual_gap_`` exceeds ``tol``.
-        """
-        if not _hashed(X):
-            return super().fit(X, y, sample_weight)
-        self._check_parameters()
-        if self.smoothing:
-            raise ValueError(f"smoothing must be 0 for hashed sentences; got {self.smoothing!r}.")
-        omega, heads = self._targets(y, X.sizes, sample_weight)
-        trained = train_blocks(
-            X.attributes,
-            heads,
-            omega,
-            float(self.alpha),
-            single_root=bool(self.single_root),
-            tol=float(self.tol),
-            max_iter=int(self.max_iter),
-            rng=np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
-            n_jobs=joblib.effective_n_jobs(self.n_jobs),
-            verbose=self.verbose,
-            max_time=self.max_time,
-            callback=self.callback,
-            checkpoint=opened_checkpoint(self, X, y, sample_weight),
+    def _problem(self, data: _Treebank, facts: TreeFacts, sums: Any) -> GameProblem:
+        return tree_problem(
+            data.sentences.design(facts.basis),
+            data.heads,
+            data.weight / facts.total,
+            bool(self.single_root),
+            known=known_share(facts.known),
+            tol=self._accurate,
+            n_jobs=self.n_jobs,
         )
-        self._basis, self._kind = None, (0, 1 << X.attributes.bits, True)
-        self._weights, self._loss_of_training = trained.w, trained.loss
-        self.coef_ = trained.w
-        self.objective_, self.dual_gap_, self.n_iter_ = trained.objective, trained.dual_gap, trained.n_iter
-        self.history_ = trained.rounds
-        return self
 
-    def _targets(self, y: Any, sizes: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Weights of a token of each sentence in the mean, and the true heads, checked."""
-        if len(y) != sizes.size:
-            raise ValueError(f"y must hold the heads of each of the {sizes.size} sentences; got {len(y)}.")
-        heads = []
-        for i, (one, n) in enumerate(zip(y, sizes, strict=True)):
-            tree = np.asarray(one)
-            if tree.shape != (n,) or tree.dtype.kind not in "iu":
-                raise ValueError(f"y[{i}] must hold {n} integers, a head for each token; got {one!r}.")
-            heads.append(tree.astype(np.int64))
-            _check_known(heads[-1], bool(self.single_root), f"y[{i}]")
-        weight = example_weights(sample_weight, sizes.size)
-        return weight / (weight @ sizes), heads
-
-    def _problem(self, X: Any, y: Any, sample_weight: Any) -> TreeProblem:
-        given, sizes = _sentences(X)
-        omega, heads = self._targets(y, sizes, sample_weight)
-        known = known_share(known_weights(heads, omega))
-        self._kind = _kind(given[0])
-        bilinear = self._kind[0] == 2 and not self._kind[2]
-        self._basis = token_basis(given) if bilinear else None
-        return self._trees(given, sizes, heads, omega, known)
-
-    def _trees(
-        self, given: list[Any], sizes: np.ndarray, heads: list[np.ndarray], omega: np.ndarray, known: float
-    ) -> TreeProblem:
-        design, n_jobs = self._design(given, sizes), joblib.effective_n_jobs(self.n_jobs)
-        return TreeProblem(design, heads, omega, bool(self.single_root), n_jobs, known)
-
-    def _survey(self, X: Any, y: Any, sample_weight: np.ndarray) -> tuple[np.ndarray, Any]:
-        given, sizes = _sentences(X)
-        _, heads = self._targets(y, sizes, None)
-        return sizes, (_kind(given[0]), known_weights(heads, sample_weight))
-
-    def _merged(self, one: Any, other: Any) -> Any:
-        if one[0] != other[0]:
-            raise ValueError(
-                f"Partitions of X differ in kind or width: (dimensions, width, sparse) {one[0]} and {other[0]}."
-            )
-        return one[0], one[1] + other[1]
-
-    def _adopt(self, facts: Any) -> None:
-        self._kind, self._basis, self._known = facts[0], None, known_share(facts[1])
-
-    def _part(self, X: Any, y: Any, sample_weight: np.ndarray) -> TreeProblem:
-        given, sizes = _sentences(X)
-        omega, heads = self._targets(y, sizes, sample_weight)
-        return self._trees(given, sizes, heads, omega, self._known)
-
-    def _design(self, given: list[Any], sizes: np.ndarray) -> Any:
-        ndim, _, is_sparse = _kind(given[0])
-        if ndim == 2 and not is_sparse:
-            return TokenVectors(given, sizes, self._basis)
-        return ArcFeatures(given, sizes)
-
-    def _store(self, w: np.ndarray) -> None:
-        self.__dict__.pop("_known", None)
+    def _store(self, w: np.ndarray, facts: TreeFacts, problem: Any) -> None:
+        self._kind, self._basis = facts.kind, facts.basis
         bilinear = self._kind[0] == 2 and not self._kind[2]
         self.coef_ = full_matrix(w, self._kind[1], self._basis) if bilinear else w
+
+    def _variables(self, game: Any) -> float:
+        return game.shape[0]
+
+    def _scored(self, X: Any) -> tuple[Batch, np.ndarray]:
+        check_is_fitted(self)
+        given = sentences(X)
+        if given.kind != self._kind:
+            raise ValueError(
+                f"X must be of the kind and width that the parser was trained on, {self._kind[1]} features; "
+                f"it is (dimensions, width, sparse) {given.kind}, not {self._kind}."
+            )
+        return tree_games(given.sizes, bool(self.single_root)), given.design(self._basis).scores(self._weights)
 
     @lazily
     def decision_function(self, X: Any) -> list[np.ndarray]:
         """Arc scores (n, n + 1) of each sentence; entry ``[d, d + 1]`` means nothing."""
-        check_is_fitted(self)
-        if _hashed(X):
-            if self._kind != (0, 1 << X.attributes.bits, True):
-                raise ValueError("X must be sentences of the kind that the parser was trained on, with as many bits.")
-            return X.scores(self._weights)
-        given, sizes = _sentences(X)
-        if _kind(given[0]) != self._kind:
-            raise ValueError(
-                f"X must be of the kind and width that the parser was trained on, {self._kind[1]} features; "
-                f"X[0] has shape {given[0].shape}."
-            )
-        return split(self._design(given, sizes).scores(self._weights), sizes)
+        games, scores = self._scored(X)
+        return games.split(scores)
 
     @lazily
     def predict(self, X: Any) -> list[np.ndarray]:
         """Heads (n,) of each sentence: the tree that ``decision`` asks for."""
-        scores = self.decision_function(X)
+        games, scores = self._scored(X)
         if self.decision == "equilibrium":
             # Ties among the trees that hit most of p are many: the scores decide them.
-            hits = self._strategies(scores)
-            scores = [p + 1e-9 * (theta - _finite_min(theta)) for p, theta in zip(hits, scores, strict=True)]
-        return best_heads(scores, bool(self.single_root))
+            hits = zip(self._strategies(games, scores), games.split(scores), strict=True)
+            scores = np.concatenate([(p + 1e-9 * (theta - theta.min())).ravel() for p, theta in hits])
+        return games.argmax(scores)
 
     @lazily
     def strategy(self, X: Any) -> list[np.ndarray]:
@@ -348,7 +231,7 @@ class NashParser(StructuredNash):
         ConvergenceWarning
             Where a game is not settled to 1e-8 of the loss of a token.
         """
-        return self._strategies(self.decision_function(X))
+        return self._strategies(*self._scored(X))
 
     @lazily
     def predict_proba(self, X: Any) -> list[np.ndarray]:
@@ -358,30 +241,9 @@ class NashParser(StructuredNash):
         """
         return self.strategy(X)
 
-    def _strategies(self, scores: list[np.ndarray]) -> list[np.ndarray]:
-        jobs = joblib.effective_n_jobs(self.n_jobs)
-        return strategies(scores, float(self.smoothing), bool(self.single_root), jobs)
-
     def _mistakes(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         predicted = self.predict(X)
-        _, answers = self._targets(y, np.array([len(heads) for heads in predicted]), None)
+        answers = true_heads(y, np.array([len(heads) for heads in predicted]), bool(self.single_root))
         wrong = [np.count_nonzero((a != b) & (b >= 0)) for a, b in zip(predicted, answers, strict=True)]
         known = [np.count_nonzero(b >= 0) for b in answers]
         return np.array(wrong, dtype=np.float64), np.array(known, dtype=np.float64)
-
-
-def _check_known(heads: np.ndarray, single_root: bool, name: str) -> None:
-    """Refuse heads that no tree has; -1 is missing."""
-    n, known = heads.size, heads[heads >= 0]
-    if known.size == n:
-        check_heads(heads, single_root, name)
-    if (heads < -1).any() or (known > n).any():
-        wrong = heads[(heads < -1) | (heads > n)][0]
-        raise ValueError(f"{name} must hold heads 0 (the root) to {n}, or -1 where missing; got {wrong}")
-    if completed(heads, single_root) is None:
-        rule = ", more than one token at the root" if single_root else ""
-        raise ValueError(f"{name} holds heads that no tree has: a cycle, a token that is its own head{rule}")
-
-
-def _finite_min(theta: np.ndarray) -> float:
-    return float(theta[np.isfinite(theta)].min(initial=0.0))

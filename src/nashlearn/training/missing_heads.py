@@ -14,7 +14,7 @@ import numpy as np
 
 from nashlearn.games.trees.best import best_trees, workspace
 
-__all__ = ["completed", "known_share", "known_weights"]
+__all__ = ["completed", "known_arcs", "known_share", "known_weights"]
 
 
 def known_weights(heads: Sequence[np.ndarray], omega: np.ndarray) -> np.ndarray:
@@ -29,6 +29,11 @@ def known_share(weights: np.ndarray) -> float:
     if not known > 0:
         raise ValueError("y holds no heads: all are missing, or weigh nothing.")
     return known / every
+
+
+def known_arcs(heads: Sequence[np.ndarray]) -> np.ndarray:
+    """The known arcs of all sentences as entries 0 and 1 that lie as scores do; none where one is missing."""
+    return np.concatenate([np.vstack([np.eye(len(y) + 1), np.zeros(len(y) + 1)])[y].ravel() for y in heads])
 
 
 def completed(heads: np.ndarray, single_root: bool) -> np.ndarray | None:

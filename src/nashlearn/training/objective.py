@@ -10,13 +10,14 @@ is, a method of training sees no more than :class:`Evaluation`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from nashlearn.game import Equilibrium
 
-__all__ = ["Design", "Evaluation", "GameProblem", "Games"]
+__all__ = ["Design", "Evaluation", "GameProblem", "Games", "evaluation", "summed"]
 
 
 class Evaluation(NamedTuple):
@@ -86,6 +87,8 @@ class GameProblem:
         Whether no label is missing, so that no loss can be negative.
     curvature : ndarray (n_weights,), optional
         A guess of the diagonal of the Hessian, where features of different kinds meet.
+    exact : bool
+        Whether no game is relaxed.
     """
 
     def __init__(
@@ -99,9 +102,10 @@ class GameProblem:
         n_jobs: int | None = None,
         complete: bool = True,
         curvature: np.ndarray | None = None,
+        exact: bool = True,
     ):
         self.design, self.games, self.moments, self.omega = design, games, moments, omega
-        self.tol, self.n_jobs, self.complete, self.curvature = tol, n_jobs, complete, curvature
+        self.tol, self.n_jobs, self.complete, self.curvature, self.exact = tol, n_jobs, complete, curvature, exact
         self.n_weights = moments.size
         self._last: Equilibrium | None = None
 
@@ -114,13 +118,35 @@ class GameProblem:
 
     def evaluate(self, w: np.ndarray, smoothing: float) -> Evaluation:
         """Loss, gradient and plane at ``w``. Cost: the features twice, and a game for each example."""
-        found, omega = self.play(w, smoothing), self.omega
-        moments = self.design.moments(found.q, omega)
-        drift = 0.0 if found.reply is None else self.design.moments(found.reply, omega) - moments
-        return Evaluation(
-            loss=float(omega @ (found.value + found.gap)) - float(w @ self.moments),
-            gradient=moments - self.moments,
-            entropy=float(omega @ found.risk),
-            penalty=float(omega @ (found.risk - found.entropy)),
-            drift=drift,
+        return evaluation(
+            self.play(w, smoothing),
+            self.omega,
+            float(w @ self.moments),
+            lambda q: self.design.moments(q, self.omega) - self.moments,
         )
+
+
+def evaluation(found: Equilibrium, omega: np.ndarray, agreed: float, slope: Callable[[Any], np.ndarray]) -> Evaluation:
+    """What the equilibria of examples say of their mean loss.
+
+    ``agreed`` is ``sum_i omega_i <scores_i, y_i>``, and ``slope(q)`` is ``sum_i omega_i Phi_i'(q_i - y_i)``.
+    """
+    gradient = slope(found.q)
+    return Evaluation(
+        loss=float(omega @ (found.value + found.gap)) - agreed,
+        gradient=gradient,
+        entropy=float(omega @ found.risk),
+        penalty=float(omega @ (found.risk - found.entropy)),
+        drift=0.0 if found.reply is None else slope(found.reply) - gradient,
+    )
+
+
+def summed(one: Evaluation, other: Evaluation) -> Evaluation:
+    """What two parts of the data say together."""
+    return Evaluation(
+        one.loss + other.loss,
+        one.gradient + other.gradient,
+        one.entropy + other.entropy,
+        one.penalty + other.penalty,
+        one.drift + other.drift,
+    )
