@@ -198,7 +198,7 @@ def test_fisher_consistency(case, data):
 
 
 def quadratic_programme(case, theta, mu):
-    """The smoothed value: ``q`` with potentials of the inner best answer, by Clarabel."""
+    """The smoothed value: ``q`` with potentials of the inner best reply, by Clarabel."""
     import clarabel
     from scipy import sparse
 
@@ -209,9 +209,9 @@ def quadratic_programme(case, theta, mu):
     row, column, w = row[used], column[used], case.game.weights.ravel()[used]
     m, R, C = used.sum(), polytope.n1, polytope.n2
     E = np.vstack([row == i for i in range(R)] + [column == j for j in range(C)]).astype(float).reshape(R + C, m)
-    # Variables q, potentials t: maximise <theta + w, q> - mu/2 |q|^2 - sum t with E't >= w q.
+    # Variables q, potentials t: maximise <theta + w, q> - mu/2 (|q|^2 - <1, q>) - sum t with E't >= w q.
     P = sparse.diags(np.r_[np.full(m, mu), np.zeros(R + C)]).tocsc()
-    cost = np.r_[-(theta.ravel()[used] + w), np.ones(R + C)]
+    cost = np.r_[-(theta.ravel()[used] + w + 0.5 * mu), np.ones(R + C)]
     A = np.vstack(
         [
             np.hstack([E, np.zeros((R + C, R + C))]),
@@ -238,7 +238,7 @@ def test_smoothed_value_and_gradient(name, mu):
     expected = [quadratic_programme(case, theta, mu) for theta in scores]
     assert np.abs(eq.value - expected).max() <= 1e-7 and eq.gap.max() <= TOL
     most = mu * (case.game.labels.n1 + case.game.labels.n2) / 2
-    assert (eq.value <= exact.value + TOL).all() and (exact.value <= eq.value + most + TOL).all()
+    assert (exact.value <= eq.value + TOL).all() and (eq.value <= exact.value + most + TOL).all()
     d, h = rng.standard_normal(case.shape), 1e-5
     ahead, back = (case.game.solve(scores + side * h * d, smoothing=mu).value for side in (1, -1))
     slope = (ahead - back) / (2 * h)
@@ -434,7 +434,7 @@ def test_infeasible():
         (lambda: games.matching(2).loss_value(np.zeros((1, 2, 2)), [[0, 2]]), "got 2"),
         (lambda: games.matching(2).loss_value(np.zeros((1, 2, 2)), [[0.0, 1.0]]), "must hold integers"),
         (lambda: games.matching(2).loss_value(np.zeros((1, 2, 2)), [[0, 1, 1]]), "y must have shape"),
-        (lambda: games.matching(2).loss_value(np.zeros((2, 2, 2)), [[0, 1]]), "one matching for each"),
+        (lambda: games.matching(2).loss_value(np.zeros((2, 2, 2)), [[0, 1]]), "one label for each"),
         (lambda: games.partial_matching(2, 2).vertex([[0, -2]]), "or -1 for none; got -2"),
     ],
 )

@@ -1,8 +1,9 @@
-"""Checks of the factories' arguments."""
+"""Checks of the factories' arguments, and of scores of structures."""
 
 from __future__ import annotations
 
 import numbers
+import warnings
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,10 @@ __all__ = [
     "label_weights",
     "not_negative",
     "pair_weights",
+    "refuse_nan",
+    "score_size",
+    "structured_scores",
+    "warn_missed",
 ]
 
 
@@ -90,3 +95,47 @@ def not_negative(name: str, value: Any) -> float:
     if not (isinstance(value, numbers.Real) and 0 <= float(value) < np.inf):
         raise ValueError(f"{name} must be a finite number, not negative; got {value!r}")
     return float(value)
+
+
+def structured_scores(scores: Any, shape: tuple[int, ...], void: Any, fill: float, one: str, part: str) -> np.ndarray:
+    """A copy of ``scores`` as C-ordered float32 or float64 of shape (b, \\*shape), with ``fill`` at the index ``void``.
+
+    ``one`` and ``part`` are what errors call an instance and an entry.
+    """
+    scores = np.asarray(scores)
+    if scores.dtype.kind not in "biuf":
+        raise ValueError(f"scores must be real numbers; got dtype {scores.dtype}")
+    if scores.shape[1:] != shape or scores.ndim != 1 + len(shape):
+        hint = f"; use scores[None] for a single {one}" if scores.ndim == len(shape) else ""
+        raise ValueError(f"scores must have shape (b, {', '.join(map(str, shape))}); got {scores.shape}{hint}")
+    scores = np.array(scores, dtype=np.float32 if scores.dtype == np.float32 else np.float64, order="C")
+    scores[:, *void] = fill
+    infinite = scores == np.inf
+    if infinite.any():
+        b = infinite.reshape(len(scores), -1).any(axis=1).argmax()
+        raise ValueError(f"scores must be finite, or -inf for a forbidden {part}; scores[{b}] holds +inf")
+    return scores
+
+
+def refuse_nan(scores: np.ndarray, what: str) -> None:
+    """Refuse scores that are not numbers where ``what`` is asked for."""
+    if np.isnan(scores).any():
+        raise ValueError(f"scores must not be NaN where {what} is asked for")
+
+
+def score_size(scores: np.ndarray) -> np.ndarray:
+    """The largest finite score, in absolute value, of each instance."""
+    return np.where(np.isfinite(scores), np.abs(scores), 0.0).reshape(len(scores), -1).max(axis=1, initial=0.0)
+
+
+def warn_missed(missed: np.ndarray, distance: np.ndarray, what: str, tol: float) -> None:
+    """Warn of what ended further from its goal than ``tol``; a line of the caller's caller is blamed."""
+    if missed.any():
+        from sklearn.exceptions import ConvergenceWarning
+
+        warnings.warn(
+            f"{missed.sum()} of {missed.size} {what} stopped at a gap of {distance[missed].max():.1e}, "
+            f"above tol={tol:g}",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

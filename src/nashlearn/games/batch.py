@@ -66,12 +66,13 @@ class Batch:
         def play(i: int) -> Equilibrium:
             piece = self._pieces[i]
             game = self.games[piece[0]]
-            own = _gathered(scores, self.offset, piece).reshape(piece.size, *game.shape)
+            own = _gathered(scores, self.offset, piece).reshape(len(piece), *game.shape)
             before = None if start is None else start.state[i]
             found = game.solve(own, smoothing=smoothing, tol=tol, n_jobs=1, start=before)
             value[piece], gap[piece], entropy[piece], risk[piece] = found.value, found.gap, found.entropy, found.risk
-            _scatter(q, self.offset, piece, found.q)
-            _scatter(p, self.option_offset, piece, found.p)
+            for entries, offset, rows in ((q, self.offset, found.q), (p, self.option_offset, found.p)):
+                for at, row in zip(offset[piece].tolist(), rows, strict=True):
+                    entries[at : at + row.size] = row.ravel()
             return found
 
         state = threads(joblib.effective_n_jobs(n_jobs))(play, [(i,) for i in range(len(self._pieces))])
@@ -108,11 +109,6 @@ def _offsets(shapes: Sequence[tuple[int, ...]]) -> np.ndarray:
 
 
 def _gathered(entries: np.ndarray, offset: np.ndarray, piece: np.ndarray) -> np.ndarray:
-    """Rows of the entries of examples of one size."""
+    """The entries of examples of one size."""
     size = offset[piece[0] + 1] - offset[piece[0]]
-    return entries[offset[piece][:, None] + np.arange(size)]
-
-
-def _scatter(entries: np.ndarray, offset: np.ndarray, piece: np.ndarray, rows: np.ndarray) -> None:
-    size = offset[piece[0] + 1] - offset[piece[0]]
-    entries[offset[piece][:, None] + np.arange(size)] = rows.reshape(piece.size, size)
+    return np.concatenate([entries[at : at + size] for at in offset[piece].tolist()])

@@ -12,7 +12,7 @@ from nashlearn.games.matchings.matching import MatchingGame, Matchings
 from nashlearn.games.networks import MarkovGame
 from nashlearn.games.trees.arborescence import ArborescenceGame, Arborescences
 from nashlearn.games.trees.parts import TreePartsGame
-from nashlearn.games.trees.spanning import spanning_tree_game
+from nashlearn.games.trees.spanning import SpanningTreeGame, SpanningTrees
 
 __all__ = ["arborescence", "markov", "matching", "partial_matching", "spanning_tree", "tree_parts"]
 
@@ -100,7 +100,7 @@ def spanning_tree(edges: Sequence[Sequence[int]] | np.ndarray) -> Game:
     edges : array-like of shape (m, 2)
         Pairs of distinct nodes 0..n-1; parallel edges are allowed.
     """
-    return spanning_tree_game(edges)
+    return SpanningTreeGame(SpanningTrees(edges))
 
 
 def tree_parts(n: int, parts: Sequence[Sequence[Sequence[int]]], single_root: bool = False) -> TreePartsGame:

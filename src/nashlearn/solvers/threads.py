@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import joblib
-import numpy as np
 
 __all__ = ["Run", "in_threads", "threads"]
 
@@ -28,8 +27,8 @@ def threads(n_jobs: int) -> Run:
     return run
 
 
-def in_threads(work: Callable[[int, int], object], count: int, n_jobs: int) -> None:
+def in_threads(work: Callable[[int, int], object], count: int, n_jobs: int | None) -> None:
     """Call ``work(start, stop)`` on consecutive parts of ``range(count)``, one in each thread."""
     jobs = min(joblib.effective_n_jobs(n_jobs), max(count, 1))
-    cuts = np.linspace(0, count, jobs + 1).astype(int).tolist()
+    cuts = [count * i // jobs for i in range(jobs + 1)]
     threads(jobs)(work, itertools.pairwise(cuts))

@@ -1,8 +1,8 @@
 """Games between matchings, one after another, in compiled code.
 
 A game is a matrix of scores. Its rows and columns sum to 1; in a partial matching the last column (leaving) and the
-last row (entering) need not, and their common corner is void. Matrices of many sizes lie one after another in flat
-arrays, so that a whole training set is one call.
+last row (entering) need not, and their common corner is void. Smoothing takes ``mu/2 (|q|² - <1, q>)`` off what the
+adversary gets: ``mu/2`` joins the scores, and the square is the solver's.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nashlearn.games.matchings.birkhoff import project_matching
 from nashlearn.games.matchings.projected_start import projected_start
 from nashlearn.solvers.interior import Saddle, saddle_point
 
-__all__ = ["argmax_each", "project_each", "solve_each"]
+__all__ = ["argmax_each", "project_each", "solve_matchings"]
 
 _MAX_ITER = 100
 
@@ -58,34 +58,35 @@ def _saddle(relative, floor, weights, rows, columns, smoothing, keep, free):
 
 @njit(cache=True, nogil=True)
 def _certificate(relative, weights, rows, smoothing, p, q, work, column, u, v):
-    """What ``q`` secures, its part without the scores, and how much more ``p`` may lose: two matchings."""
-    square = secured = entropy = 0.0
+    """What ``q`` secures, its entropy and risk ``min_p <p, L q>``, and how much more ``p`` may lose: two matchings."""
+    square = spread = secured = risk = 0.0
     for i in range(q.shape[0]):
         for j in range(q.shape[1]):
             if q[i, j] > 0.0:
                 square += q[i, j] * q[i, j]
+                spread += q[i, j] * (1.0 - q[i, j])
                 secured += relative[i, j] * q[i, j]
-                entropy += weights[i, j] * q[i, j]
+                risk += weights[i, j] * q[i, j]
             allowed = relative[i, j] > -np.inf
             work[i, j] = weights[i, j] * q[i, j] if allowed else -np.inf
     best_matching(work, rows, column, u, v)
-    entropy -= matching_score(work, rows, column)
-    secured += entropy - 0.5 * smoothing * square
+    risk -= matching_score(work, rows, column)
+    secured += risk - 0.5 * smoothing * square
     for i in range(q.shape[0]):
         for j in range(q.shape[1]):
             work[i, j] = relative[i, j] + weights[i, j] * (1.0 - p[i, j]) - smoothing * q[i, j]
     best_matching(work, rows, column, u, v)
     reached = matching_score(work, rows, column) + 0.5 * smoothing * square
-    return secured, entropy, max(reached - secured, 0.0)
+    return secured, risk + 0.5 * smoothing * spread, risk, max(reached - secured, 0.0)
 
 
 @njit(cache=True, nogil=True)
 def _solve_one(scores, weights, rows, columns, smoothing, tol, q, p):
-    """Value, entropy and gap of one game, strategies in ``q`` and ``p``; a gap of inf where there is no matching."""
+    """Value, entropy, risk and gap of a game, strategies in ``q`` and ``p``; a gap of inf says that nothing matches."""
     N1, N2 = scores.shape
     column, u, v = np.empty(rows, np.int64), np.empty(rows), np.empty(columns)
     if not best_matching(scores, rows, column, u, v):
-        return 0.0, 0.0, np.inf
+        return 0.0, 0.0, 0.0, np.inf
     worth = matching_score(scores, rows, column)
     # A matching that is further than this from the best is not worth the adversary's while, however much further.
     floor = -1.0 - (smoothing + weights.max()) * (rows + columns)
@@ -116,39 +117,30 @@ def _solve_one(scores, weights, rows, columns, smoothing, tol, q, p):
                 p[i, j] = x[0, e]
                 q[i, j] = x[1, e] if relative[i, j] > floor else 0.0
                 e += 1
-    secured, entropy, gap = _certificate(relative, weights, rows, smoothing, p, q, work, column, u, v)
-    return worth + secured, entropy, gap
+    secured, entropy, risk, gap = _certificate(relative, weights, rows, smoothing, p, q, work, column, u, v)
+    return worth + secured, entropy, risk, gap
 
 
 @njit(cache=True, nogil=True)
-def solve_each(scores, weights, sizes, offset, partial, smoothing, tol, start, stop, value, entropy, q, p, gap):
-    """Equilibria of the games ``start`` to ``stop``; ``entropy`` gets ``min_p <p, L q>``, without scores and smoothing.
+def solve_matchings(scores, weights, partial, smoothing, tol, start, stop, value, q, p, gap, entropy, risk):
+    """Equilibria of the matrices ``start`` to ``stop`` of ``scores`` (b, N1, N2); ``weights`` (N1, N2) are all games'.
 
-    Game ``b`` lies at ``scores[offset[b] : offset[b + 1]]``, a matrix of shape ``sizes[b]``; ``weights``, ``q`` and
-    ``p`` lie alike. A gap of ``inf`` says that no matching is allowed; a game with NaN gives NaN.
+    A gap of ``inf`` says that no matching is allowed; a matrix with NaN gives NaN.
     """
+    rows, columns = scores.shape[1] - partial, scores.shape[2] - partial
     for b in range(start, stop):
-        N1, N2 = sizes[b]
-        here = slice(offset[b], offset[b + 1])
-        if np.isnan(scores[here]).any():
-            value[b] = entropy[b] = gap[b] = np.nan
-            q[here] = p[here] = np.nan
+        if np.isnan(scores[b]).any():
+            value[b] = gap[b] = entropy[b] = risk[b] = np.nan
+            q[b] = p[b] = np.nan
             continue
-        value[b], entropy[b], gap[b] = _solve_one(
-            scores[here].reshape(N1, N2),
-            weights[here].reshape(N1, N2),
-            N1 - partial,
-            N2 - partial,
-            smoothing,
-            tol,
-            q[here].reshape(N1, N2),
-            p[here].reshape(N1, N2),
-        )
+        theta = scores[b] + 0.5 * smoothing
+        found = _solve_one(theta, weights, rows, columns, smoothing, tol, q[b], p[b])
+        value[b], entropy[b], risk[b], gap[b] = found
 
 
 @njit(cache=True, nogil=True)
 def argmax_each(scores, partial, column):
-    """The best matching of each matrix of ``scores`` (b, N1, N2); answer the first without one, or -1."""
+    """The best matching of each matrix of ``scores`` (b, N1, N2); return the first without one, or -1."""
     rows, columns = scores.shape[1] - partial, scores.shape[2] - partial
     u, v = np.empty(rows), np.empty(columns)
     for b in range(scores.shape[0]):
@@ -159,7 +151,7 @@ def argmax_each(scores, partial, column):
 
 @njit(cache=True, nogil=True)
 def project_each(scores, partial, tol, x, residual):
-    """The projection of each matrix of ``scores`` (b, N1, N2); answer the first without a matching, or -1."""
+    """The projection of each matrix of ``scores`` (b, N1, N2); return the first without a matching, or -1."""
     rows, columns = scores.shape[1] - partial, scores.shape[2] - partial
     column, u, v = np.empty(rows, np.int64), np.empty(rows), np.empty(columns)
     for b in range(scores.shape[0]):

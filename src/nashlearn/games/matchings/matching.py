@@ -5,9 +5,10 @@ matchings is ``n - <p, q>``, so that the game over all ``n!`` permutations is on
 ch. 4):
 
 .. math:: F(\\theta) = \\max_{q} \\min_{p} \\; \\langle\\theta, q\\rangle + \\langle w, q\\rangle
-          - \\langle p, w \\circ q\\rangle - \\tfrac{\\mu}{2} |q|^2 .
+          - \\langle p, w \\circ q\\rangle - \\tfrac{\\mu}{2} (|q|^2 - \\langle 1, q\\rangle) .
 
-``w`` is what missing a pair costs, 1 unless told otherwise, and ``mu`` the smoothing; 0 gives the published game.
+``w`` is what missing a pair costs, 1 unless told otherwise. The smoothing ``mu`` takes off what is 0 at every matching;
+``mu = 0`` gives the published game.
 It is solved by :mod:`nashlearn.solvers.interior` in about ten to thirty iterations of O(n³). In a partial matching
 elements of either side may stay alone; they pair with a last column (leaving) and a last row (entering) of the
 scores, which the polytope lets sum to anything, so that no node is doubled.
@@ -15,13 +16,12 @@ scores, which the polytope lets sum to anything, so that no node is doubled.
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
-from nashlearn.game import Equilibrium, Game, inner
-from nashlearn.games._check import not_negative
-from nashlearn.games.matchings.kernels import argmax_each, project_each, solve_each
+from nashlearn.game import Equilibrium, Game
+from nashlearn.games._check import not_negative, refuse_nan, score_size, structured_scores, warn_missed
+from nashlearn.games.hamming import Hamming
+from nashlearn.games.matchings.kernels import argmax_each, project_each, solve_matchings
 from nashlearn.solvers.threads import in_threads
 
 __all__ = ["MatchingGame", "Matchings"]
@@ -41,9 +41,8 @@ class Matchings:
     def argmax(self, scores: np.ndarray) -> np.ndarray:
         """Partners (b, n1) of the best matching for each matrix of ``scores``, any of them at a tie. O(n³)."""
         scores = self.checked(scores)
+        refuse_nan(scores, "the best matching")
         column = np.empty((scores.shape[0], self.n1), np.int64)
-        if np.isnan(scores).any():
-            raise ValueError("scores must not be NaN where the best matching is asked for")
         _refuse(argmax_each(scores.astype(np.float64), self.partial, column))
         return column
 
@@ -64,28 +63,16 @@ class Matchings:
         Cost: one assignment and about ten sparse linear systems of size n (:mod:`nashlearn.games.matchings.birkhoff`).
         """
         scores = self.checked(scores)
+        refuse_nan(scores, "the nearest point")
         x, residual = np.empty(scores.shape), np.empty(scores.shape[0])
-        if np.isnan(scores).any():
-            raise ValueError("scores must not be NaN to be projected")
         _refuse(project_each(scores.astype(np.float64), self.partial, 1e-12, x, residual))
-        _warn(residual > 1e-10 * np.maximum(1.0, _size(scores)), residual, "projections", 1e-10)
+        warn_missed(residual > 1e-10 * np.maximum(1.0, score_size(scores)), residual, "projections", 1e-10)
         return x.astype(scores.dtype)
 
     def checked(self, scores: np.ndarray) -> np.ndarray:
         """Scores as float32 or float64 of shape (b, \\*shape); the corner of a partial matching is made 0."""
-        scores = np.asarray(scores)
-        if scores.dtype.kind not in "biuf":
-            raise ValueError(f"scores must be real numbers; got dtype {scores.dtype}")
-        if scores.ndim != 3 or scores.shape[1:] != self.shape:
-            hint = "; use scores[None] for a single matrix" if scores.ndim == 2 else ""
-            raise ValueError(f"scores must have shape (b, {self.shape[0]}, {self.shape[1]}); got {scores.shape}{hint}")
-        scores = np.array(scores, dtype=np.float32 if scores.dtype == np.float32 else np.float64, order="C")
-        if self.partial:
-            scores[:, -1, -1] = 0.0
-        if np.isposinf(scores).any():
-            b = np.isposinf(scores).any(axis=(1, 2)).argmax()
-            raise ValueError(f"scores must be finite, or -inf for a forbidden pair; scores[{b}] holds +inf")
-        return scores
+        void = (-1, -1) if self.partial else (slice(0), slice(0))
+        return structured_scores(scores, self.shape, void, 0.0, "matrix", "pair")
 
     def checked_labels(self, y: np.ndarray) -> np.ndarray:
         """Labels as integers (b, n1), each a matching."""
@@ -110,30 +97,9 @@ class Matchings:
         return y
 
 
-def _inner(scores: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Inner products of matrices; a forbidden pair counts 0 where ``x`` is 0."""
-    return inner(scores.reshape(len(scores), -1), x.reshape(len(x), -1))
-
-
-def _size(scores: np.ndarray) -> np.ndarray:
-    """The largest finite score of each matrix."""
-    return np.where(np.isfinite(scores), np.abs(scores), 0.0).max(axis=(1, 2), initial=0.0)
-
-
 def _refuse(infeasible: int) -> None:
     if infeasible >= 0:
         raise ValueError(f"scores must leave a matching possible; scores[{infeasible}] forbids every one")
-
-
-def _warn(missed: np.ndarray, distance: np.ndarray, what: str, tol: float) -> None:
-    if missed.any():
-        from sklearn.exceptions import ConvergenceWarning
-
-        warnings.warn(
-            f"{missed.sum()} of {missed.size} {what} stopped at {distance[missed].max():.1e}, above tol={tol:g}",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
 
 
 class MatchingGame(Game):
@@ -147,24 +113,26 @@ class MatchingGame(Game):
         What missing each pair of the true matching costs.
     """
 
+    smooths = True
+    labels: Matchings
+
     def __init__(self, polytope: Matchings, weights: np.ndarray):
-        self.labels = self.options = self.polytope = polytope
+        super().__init__(polytope, polytope, Hamming(weights, _unit(polytope)))
         self.weights = weights
-
-    def argmax(self, scores: np.ndarray) -> np.ndarray:
-        """See :meth:`Matchings.argmax`."""
-        return self.polytope.argmax(scores)
-
-    def vertex(self, labels: np.ndarray) -> np.ndarray:
-        """See :meth:`Matchings.vertex`."""
-        return self.polytope.vertex(labels)
+        self._scale = 10.0 * (1.0 + weights.sum(axis=1).max())
 
     def project(self, scores: np.ndarray) -> np.ndarray:
         """See :meth:`Matchings.project`."""
-        return self.polytope.project(scores)
+        return self.labels.project(scores)
 
-    def solve(  # type: ignore[override]  # smoothing and threads instead of iterations
-        self, scores: np.ndarray, *, smoothing: float = 0.0, tol: float = 1e-9, n_jobs: int = 1
+    def solve(
+        self,
+        scores: np.ndarray,
+        *,
+        smoothing: float = 0.0,
+        tol: float = 1e-9,
+        n_jobs: int | None = None,
+        start: Equilibrium | None = None,
     ) -> Equilibrium:
         """Equilibrium of every matrix of ``scores`` (b, \\*shape), in their precision.
 
@@ -174,60 +142,41 @@ class MatchingGame(Game):
         ----------
         scores : array (b, \\*shape)
         smoothing : float
-            ``mu`` in ``- mu/2 |q|²``: makes ``F`` differentiable, at most ``mu n / 2`` below the exact game.
+            ``mu`` in ``- mu/2 (|q|² - <1, q>)``: makes ``F`` differentiable, at most ``mu (n1 + n2) / 2`` above the
+            exact game and never below it.
         tol : float
             Gap to aim at, relative to the number of elements; a looser one saves iterations. Rows and columns of both
             strategies sum to 1 up to about a tenth of it, and their gap is known to as much.
-        n_jobs : int
+        n_jobs : int, optional
             Threads, each for a part of the batch.
-
-        Returns
-        -------
-        Equilibrium
-            ``value`` is what ``q`` secures, ``value + gap`` what ``p`` may lose at most.
+        start : Equilibrium, optional
+            Not used: the solver begins at a projection of the scores.
         """
-        scores = self.polytope.checked(scores)
+        scores = self.labels.checked(scores)
         smoothing, tol = not_negative("smoothing", smoothing), not_negative("tol", tol)
-        b, dtype = scores.shape[0], scores.dtype
-        value, entropy, gap, q, p = *np.empty((3, b)), *np.empty((2, scores.size))
-        flat, weights = scores.astype(np.float64).ravel(), np.tile(self.weights.ravel(), b)
-        sizes = np.tile(np.array(self.polytope.shape), (b, 1))
-        offset = np.arange(b + 1) * self.weights.size
-        in_threads(
-            lambda start, stop: solve_each(
-                *(flat, weights, sizes, offset, self.polytope.partial, smoothing, tol),
-                *(start, stop, value, entropy, q, p, gap),
-            ),
-            b,
-            n_jobs,
-        )
-        _refuse(int(np.isposinf(gap).argmax()) if np.isposinf(gap).any() else -1)
-        _warn(gap > 10.0 * tol * (1.0 + self.weights.sum(axis=1).max()), gap, "games", tol)
-        return Equilibrium(
-            value.astype(dtype),
-            q.reshape(scores.shape).astype(dtype),
-            p.reshape(scores.shape).astype(dtype),
-            gap.astype(dtype),
-        )
+        b, dtype = len(scores), scores.dtype
+        theta = scores.astype(np.float64, copy=False)
+        (value, gap, entropy, risk), (q, p) = np.empty((4, b)), np.empty((2, *scores.shape))
+        found = value, q, p, gap, entropy, risk
+        arguments = theta, self.weights, self.labels.partial, smoothing, tol
+        in_threads(lambda first, last: solve_matchings(*arguments, first, last, *found), b, n_jobs)
+        if not gap.max(initial=0.0) <= tol * self._scale:
+            _refuse(int((gap == np.inf).argmax()) if np.isposinf(gap).any() else -1)
+            warn_missed(gap > tol * self._scale, gap, "games", tol)
+        return Equilibrium(*(x.astype(dtype, copy=False) for x in found))
 
-    def loss_value(self, scores: np.ndarray, y: np.ndarray, smoothing: float = 0.0) -> np.ndarray:
-        """The surrogate loss ``F(scores) - <scores, y>`` of each matrix, for matchings ``y`` (b, n1)."""
-        scores = self.polytope.checked(scores)
-        vertices = self.vertex(y)
-        if vertices.shape[0] != scores.shape[0]:
-            raise ValueError(
-                f"y must hold one matching for each of the {scores.shape[0]} matrices; got {len(vertices)}"
-            )
-        return self.solve(scores, smoothing=smoothing).value - _inner(scores, vertices)
+    def _forbidden(self, reward: np.ndarray, scores: np.ndarray | None) -> np.ndarray:
+        return reward if scores is None else np.where(np.isneginf(scores), -np.inf, reward)
 
-    def upper(self, scores: np.ndarray, p: np.ndarray) -> np.ndarray:
-        """What the best adversary gets against ``p``, without smoothing."""
-        scores = self.polytope.checked(scores)
-        reward = scores + self.weights * (1.0 - p)
-        return _inner(reward, self.vertex(self.argmax(reward)))
 
-    def lower(self, scores: np.ndarray, q: np.ndarray) -> np.ndarray:
-        """What ``q`` secures against every predictor that avoids the forbidden pairs, without smoothing."""
-        scores = self.polytope.checked(scores)
-        hits = np.where(np.isneginf(scores), -np.inf, self.weights * q)
-        return _inner(scores + self.weights, q) - _inner(hits, self.vertex(self.argmax(hits)))
+def _unit(polytope: Matchings) -> np.ndarray:
+    """Entries whose inner product with every matching is 1: those of left elements or, where none are, of right ones.
+
+    Nothing is matched with nothing by a matrix of 0, for which there are no such entries; it loses nothing either.
+    """
+    unit = np.zeros(polytope.shape)
+    if polytope.n1:
+        unit[: polytope.n1] = 1.0 / polytope.n1
+    elif polytope.n2:
+        unit[:, : polytope.n2] = 1.0 / polytope.n2
+    return unit

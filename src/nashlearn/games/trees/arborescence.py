@@ -4,7 +4,7 @@ Scores are ``scores[d, h]`` for token ``d = 0..n-1`` and head ``h = 0..n``, 0 be
 ``scores[d, d + 1]`` is ignored and ``-inf`` forbids an arc. The loss counts tokens with a wrong head (with labelled
 arcs: a wrong head or label), each with its weight:
 
-    F(theta) = max_q min_p <theta, q> + sum_d c_d - <p, C q> - mu/2 |q|^2.
+    F(theta) = max_q min_p <theta, q> + sum_d c_d - <p, C q> - mu/2 (|q|^2 - <1, q>).
 
 Best trees are found in :mod:`nashlearn.games.trees.best`, nearest points in :mod:`nashlearn.games.trees.projection`,
 equilibria in :mod:`nashlearn.games.trees.equilibrium`, and Gibbs marginals in :mod:`nashlearn.games.trees.gibbs`. The
@@ -13,14 +13,13 @@ nearest point is an excellent guess of the predictor's strategy but, from three 
 
 from __future__ import annotations
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 
-from nashlearn.game import Equilibrium, Game, inner
-from nashlearn.games._check import not_negative
+from nashlearn.game import Equilibrium, Game
+from nashlearn.games._check import not_negative, refuse_nan, score_size, structured_scores, warn_missed
+from nashlearn.games.hamming import Hamming
 from nashlearn.games.trees.best import best_trees, is_tree, workspace
 from nashlearn.games.trees.cuts import flow_scratch
 from nashlearn.games.trees.entries import tree_scratch
@@ -62,7 +61,7 @@ class Arborescences:
     def argmax(self, scores: np.ndarray) -> np.ndarray:
         """Heads (b, n), or heads and labels (b, n, 2), of the best tree for each of ``scores``. O(n²) each."""
         scores = self.checked(scores)
-        _refuse_nan(scores, "the best tree")
+        refuse_nan(scores, "the best tree")
         arcs = scores if self.n_labels is None else scores.max(axis=3)
         heads = np.empty(arcs.shape[:2], np.int64)
         feasible = np.empty(len(arcs), np.bool_)
@@ -90,7 +89,7 @@ class Arborescences:
         Forbidden arcs get 0. About 0.1 ms for 20 tokens; with labelled arcs Wolfe's method alone, which is slower.
         """
         scores = self.checked(scores)
-        _refuse_nan(scores, "the nearest point")
+        refuse_nan(scores, "the nearest point")
         x, gap, shifted = np.empty(scores.shape), np.empty(len(scores)), scores.astype(np.float64)
         if self.n_labels is None:
             arrays = workspace(self.n), cut_scratch(self.n), flow_scratch(self.n)
@@ -98,7 +97,7 @@ class Arborescences:
         else:
             project_labelled(shifted, self.single_root, x, gap, workspace(self.n))
         _refuse_infeasible(gap < 0, self.single_root)
-        _warn(gap > 1e-8 * (1.0 + _size(scores)), gap, "projections", 1e-8)
+        warn_missed(gap > 1e-8 * (1.0 + score_size(scores)), gap, "projections", 1e-8)
         return Projection(x.astype(scores.dtype), gap.astype(scores.dtype))
 
     def marginals(self, scores: np.ndarray) -> np.ndarray:
@@ -111,7 +110,7 @@ class Arborescences:
 
     def _gibbs(self, scores: np.ndarray, needs_tree: bool = True) -> tuple[np.ndarray, np.ndarray]:
         scores = self.checked(scores).astype(np.float64)
-        _refuse_nan(scores, "the Gibbs distribution")
+        refuse_nan(scores, "the Gibbs distribution")
         arcs = scores if self.n_labels is None else np.logaddexp.reduce(scores, axis=3)
         log_z, marginal = np.empty(len(arcs)), np.zeros(arcs.shape)
         gibbs_trees(np.ascontiguousarray(arcs), self.single_root, log_z, marginal)
@@ -124,18 +123,8 @@ class Arborescences:
 
     def checked(self, scores: np.ndarray) -> np.ndarray:
         """Scores as C-ordered float32 or float64 of shape (b, \\*shape)."""
-        scores = np.asarray(scores)
-        if scores.dtype.kind not in "biuf":
-            raise ValueError(f"scores must be real numbers; got dtype {scores.dtype}")
-        if scores.ndim != 1 + len(self.shape) or scores.shape[1:] != self.shape:
-            hint = "; use scores[None] for a single sentence" if scores.shape == self.shape else ""
-            raise ValueError(f"scores must have shape (b, {', '.join(map(str, self.shape))}); got {scores.shape}{hint}")
-        scores = np.array(scores, dtype=np.float32 if scores.dtype == np.float32 else np.float64, order="C")
-        scores[:, np.arange(self.n), np.arange(1, self.n + 1)] = -np.inf
-        if np.isposinf(scores).any():
-            b = np.isposinf(scores).reshape(len(scores), -1).any(axis=1).argmax()
-            raise ValueError(f"scores must be finite, or -inf for a forbidden arc; scores[{b}] holds +inf")
-        return scores
+        own = np.arange(self.n), np.arange(1, self.n + 1)
+        return structured_scores(scores, self.shape, own, -np.inf, "sentence", "arc")
 
     def checked_labels(self, y: np.ndarray) -> np.ndarray:
         """Labels as integers, each a tree."""
@@ -170,46 +159,10 @@ def check_heads(heads: np.ndarray, single_root: bool, name: str) -> None:
         raise ValueError(f"{name} has {roots} tokens at the root where single_root=True allows exactly one")
 
 
-def _refuse_nan(scores: np.ndarray, what: str) -> None:
-    if np.isnan(scores).any():
-        raise ValueError(f"scores must not be NaN where {what} is asked for")
-
-
 def _refuse_infeasible(infeasible: np.ndarray, single_root: bool) -> None:
     if infeasible.any():
         rule = " with a single root" if single_root else ""
         raise ValueError(f"scores must leave a tree{rule} possible; scores[{infeasible.argmax()}] forbids every one")
-
-
-def _size(scores: np.ndarray) -> np.ndarray:
-    """The largest finite score of each sentence."""
-    return np.where(np.isfinite(scores), np.abs(scores), 0.0).reshape(len(scores), -1).max(axis=1, initial=0.0)
-
-
-def _warn(missed: np.ndarray, gap: np.ndarray, what: str, tol: float) -> None:
-    if missed.any():
-        from sklearn.exceptions import ConvergenceWarning
-
-        warnings.warn(
-            f"{missed.sum()} of {missed.size} {what} stopped at a gap of {gap[missed].max():.1e}, above tol={tol:g}",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-
-
-class _Flat:
-    """A polytope of arrays, less the arcs that are ``forbidden``, seen as one of vectors for the double oracle."""
-
-    def __init__(self, polytope: Arborescences, forbidden: np.ndarray | None = None):
-        self.polytope, self.forbidden = polytope, forbidden
-
-    def argmax(self, scores: np.ndarray) -> np.ndarray:
-        if self.forbidden is not None:
-            scores = np.where(self.forbidden, -np.inf, scores)
-        return self.polytope.argmax(scores.reshape(len(scores), *self.polytope.shape))
-
-    def vertex(self, labels: np.ndarray) -> np.ndarray:
-        return self.polytope.vertex(labels).reshape(len(labels), -1)
 
 
 class ArborescenceGame(Game):
@@ -223,19 +176,13 @@ class ArborescenceGame(Game):
         What a wrong head costs.
     """
 
+    smooths = True
     labels: Arborescences
 
     def __init__(self, polytope: Arborescences, weights: np.ndarray):
-        self.labels = self.options = polytope
+        costs = np.broadcast_to(weights.reshape(-1, *(1,) * (len(polytope.shape) - 1)), polytope.shape)
+        super().__init__(polytope, polytope, Hamming(costs, 1.0 / polytope.n))
         self.weights = weights
-
-    def argmax(self, scores: np.ndarray) -> np.ndarray:
-        """See :meth:`Arborescences.argmax`."""
-        return self.labels.argmax(scores)
-
-    def vertex(self, labels: np.ndarray) -> np.ndarray:
-        """See :meth:`Arborescences.vertex`."""
-        return self.labels.vertex(labels)
 
     def project(self, scores: np.ndarray) -> Projection:
         """See :meth:`Arborescences.project`."""
@@ -249,97 +196,57 @@ class ArborescenceGame(Game):
         """See :meth:`Arborescences.log_partition`."""
         return self.labels.log_partition(scores)
 
-    def solve(  # type: ignore[override]  # smoothing and threads instead of iterations
-        self, scores: np.ndarray, *, smoothing: float = 0.0, tol: float = 1e-10, n_jobs: int = 1
+    def solve(
+        self,
+        scores: np.ndarray,
+        *,
+        smoothing: float = 0.0,
+        tol: float = 1e-10,
+        n_jobs: int | None = None,
+        start: Equilibrium | None = None,
     ) -> Equilibrium:
         """Equilibrium of every sentence of ``scores`` (b, \\*shape), in their precision.
 
-        A score of ``-inf`` forbids its arc to both players. A sentence with NaN gives NaN.
+        A score of ``-inf`` forbids its arc to both players. A sentence with NaN gives NaN. Where arcs have no labels
+        and none is forbidden, ``q`` lies in the polytope up to rounding, else up to about ``tol``.
 
         Parameters
         ----------
         scores : array (b, \\*shape)
         smoothing : float
-            ``mu`` in ``- mu/2 |q|²``: makes ``F`` differentiable, at most ``mu n / 2`` below the exact game.
+            ``mu`` in ``- mu/2 (|q|² - <1, q>)``: makes ``F`` differentiable, at most ``mu n / 2`` above the exact game
+            and never below it.
         tol : float
             Accuracy of the interior point method; gaps end within about a hundred times of it.
-        n_jobs : int
+        n_jobs : int, optional
             Threads, each for a part of the batch.
-
-        Returns
-        -------
-        Equilibrium
-            ``value`` is what ``q`` secures, ``value + gap`` what ``p`` may lose at most.
+        start : Equilibrium, optional
+            Not used: the solver begins at a projection of the scores.
         """
         scores = self.labels.checked(scores)
-        smoothing = not_negative("smoothing", smoothing)
-        b, n = scores.shape[:2]
-        theta = scores.astype(np.float64).reshape(b, n, n + 1, -1)
-        value, gap, q, p = np.empty(b), np.empty(b), np.empty(theta.shape), np.empty(theta.shape)
-        broken = np.isnan(theta).any(axis=(1, 2, 3))
-        theta[broken] = 0.0
-
-        def work(start: int, stop: int) -> None:
-            part = slice(start, stop)
-            arrays = value[part], p[part], q[part], gap[part], tree_scratch(n)
-            solve_trees(theta[part], self.weights, float(smoothing), self.labels.single_root, tol, *arrays)
-
-        in_threads(work, b, n_jobs)
-        _refuse_infeasible(np.isnan(value), self.labels.single_root)
-        size = 1.0 + self.weights.sum() + n * smoothing
+        smoothing, tol = not_negative("smoothing", smoothing), not_negative("tol", tol)
+        (b, n), dtype, single_root = scores.shape[:2], scores.dtype, self.labels.single_root
+        theta = scores.astype(np.float64, copy=False).reshape(b, n, n + 1, -1)
+        (value, gap, entropy, risk), (q, p) = np.empty((4, b)), np.empty((2, *theta.shape))
+        arguments, found = (theta, self.weights, smoothing, single_root, tol), (value, q, p, gap, entropy, risk)
+        in_threads(lambda first, last: solve_trees(*arguments, first, last, *found, tree_scratch(n)), b, n_jobs)
+        _refuse_infeasible(gap == np.inf, single_root)
+        enough = 1e3 * tol * (1.0 + self.weights.sum() + n * smoothing)
         if smoothing == 0.0:
-            no_interior = (gap > 1e3 * tol * size) & (np.isneginf(scores).reshape(b, -1).sum(axis=1) > n)
-            self._replay(np.flatnonzero(no_interior), theta, value, q, p, gap)
-        _warn(gap > 1e3 * tol * size, gap, "games", 1e3 * tol)
-        value[broken] = gap[broken] = q[broken] = p[broken] = np.nan
-        dtype, shape = scores.dtype, scores.shape
-        return Equilibrium(
-            value.astype(dtype), q.reshape(shape).astype(dtype), p.reshape(shape).astype(dtype), gap.astype(dtype)
-        )
+            for i in np.flatnonzero(gap > enough).tolist():
+                if np.isneginf(scores[i]).sum() > n * (self.labels.n_labels or 1):
+                    self._replay(i, scores, found)
+        warn_missed(gap > enough, gap, "games", 1e3 * tol)
+        value, q, p, gap, entropy, risk = (x.astype(dtype, copy=False) for x in found)
+        return Equilibrium(value, q.reshape(scores.shape), p.reshape(scores.shape), gap, entropy, risk)
 
-    def flat(self, forbidden: np.ndarray | None = None) -> Game:
-        """The same game on vectors, for the generic double oracle: scores (b, n (n + 1) labels).
+    def _replay(self, i: int, scores: np.ndarray, found: tuple[np.ndarray, ...]) -> None:
+        """By the double oracle, a game whose polytope has no interior because of the arcs that are forbidden."""
+        again = super().solve(scores[i : i + 1])
+        if again.gap[0] < found[3][i]:
+            new = again.value, again.q, again.p, again.gap, again.entropy, again.risk
+            for x, one in zip(found, new, strict=True):
+                x[i] = one.reshape(x[i].shape)
 
-        A score of ``-inf`` binds the adversary; ``forbidden``, a mask of that length, binds the predictor.
-        """
-        width = int(np.prod(self.labels.shape[1:]))
-        loss = sparse.kron(sparse.diags_array(self.weights), np.ones((width, width)) - np.eye(width), format="csr")
-        return Game(_Flat(self.labels), _Flat(self.labels, forbidden), loss)
-
-    def _replay(self, rows: np.ndarray, theta: np.ndarray, *found: np.ndarray) -> None:
-        """By the double oracle, games whose polytope has no interior because of the arcs that are forbidden."""
-        from nashlearn.solvers.double_oracle import solve
-
-        value, q, p, gap = found
-        for row in rows:
-            again = solve(self.flat(np.isneginf(theta[row]).ravel()), theta[row].reshape(1, -1))
-            if again.gap[0] < gap[row]:
-                value[row], gap[row] = again.value[0], again.gap[0]
-                q[row], p[row] = again.q.reshape(q[row].shape), again.p.reshape(p[row].shape)
-
-    def loss_value(self, scores: np.ndarray, y: np.ndarray, smoothing: float = 0.0) -> np.ndarray:
-        """The surrogate loss ``F(scores) - <scores, y>`` of each sentence, for trees ``y``."""
-        scores = self.labels.checked(scores)
-        vertices = self.vertex(y)
-        if len(vertices) != len(scores):
-            raise ValueError(f"y must hold one tree for each of the {len(scores)} sentences; got {len(vertices)}")
-        return self.solve(scores, smoothing=smoothing).value - _inner(scores, vertices)
-
-    def upper(self, scores: np.ndarray, p: np.ndarray) -> np.ndarray:
-        """What the best adversary gets against ``p``, without smoothing."""
-        reward = self.labels.checked(scores) + self._costs() * (1.0 - p)
-        return _inner(reward, self.vertex(self.argmax(reward)))
-
-    def lower(self, scores: np.ndarray, q: np.ndarray) -> np.ndarray:
-        """What ``q`` secures against every predictor that avoids the forbidden arcs, without smoothing."""
-        scores, costs = self.labels.checked(scores), self._costs()
-        hits = np.where(np.isneginf(scores), -np.inf, costs * q)
-        return _inner(scores + costs, q) - _inner(hits, self.vertex(self.argmax(hits)))
-
-    def _costs(self) -> np.ndarray:
-        return self.weights.reshape(-1, *(1,) * (len(self.labels.shape) - 1))
-
-
-def _inner(scores: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Inner products of arrays; a forbidden arc counts 0 where ``x`` is 0."""
-    return inner(scores.reshape(len(scores), -1), x.reshape(len(x), -1))
+    def _forbidden(self, reward: np.ndarray, scores: np.ndarray | None) -> np.ndarray:
+        return reward if scores is None else np.where(np.isneginf(scores), -np.inf, reward)

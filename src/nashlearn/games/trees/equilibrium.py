@@ -2,12 +2,14 @@
 
 Both players choose points of the arborescence polytope, the loss counts wrong heads (or heads and labels):
 
-    max_q min_p <theta, q> + sum_d c_d - <p, C q> - mu/2 |q|^2,     C = diag(c_d) over the arcs into token d.
+    max_q min_p <theta, q> + sum_d c_d - <p, C q> - mu Omega(q),     C = diag(c_d) over the arcs into token d,
+
+with ``Omega(q) = (|q|^2 - <1, q>)/2``, which is 0 at every tree.
 
 Rows of the polytope are simplices; a cut ``x(arcs into S) >= 1`` joins where either player's strategy violates it, at
 first those that the projection of the scores needs. The certificate needs best trees only:
 
-    upper = max_y <theta - C p - mu q, y> + mu/2 |q|^2,     lower = <theta, q> - mu/2 |q|^2 - max_y <C q, y>,
+    upper = max_y <theta - C p - mu (q - 1/2), y> + mu/2 |q|^2,     lower = <theta, q> - mu Omega(q) - max_y <C q, y>,
 
 each plus ``sum_d c_d``; at ``mu = 0`` they are what each player can secure.
 """
@@ -28,7 +30,6 @@ from nashlearn.solvers.interior import Saddle, saddle_point
 __all__ = [
     "best_labelled",
     "certify",
-    "solve_each",
     "solve_tree",
     "solve_trees",
     "tree_entropy",
@@ -72,32 +73,49 @@ def tree_entropy(q, n, single_root, s):
 
 
 @njit(cache=True, nogil=True)
-def certify(theta, price, mu, n, single_root, p, q, s):
-    """Upper and lower bound of the game's value from the strategies ``p`` and ``q`` (n, n + 1, labels)."""
-    L = theta.shape[2]
-    worth, square, fixed = 0.0, 0.0, 0.0
+def _secured(theta, price, mu, n, single_root, q, s):
+    """What ``q`` secures, its part without the scores (the entropy), and of that the risk ``min_p <p, L q>``."""
+    worth, spread, risk = 0.0, 0.0, 0.0
     for d in range(n):
-        fixed += price[d]
+        risk += price[d]
         for h in range(n + 1):
-            best, best_q = -np.inf, -np.inf
-            for j in range(L):
-                v = theta[d, h, j] - price[d] * p[d, h, j] - mu * q[d, h, j]
-                if v > best:
-                    best = v
-                if q[d, h, j] != 0.0:
-                    worth += theta[d, h, j] * q[d, h, j]
-                    square += q[d, h, j] * q[d, h, j]
-                if theta[d, h, j] > -np.inf and price[d] * q[d, h, j] > best_q:
-                    best_q = price[d] * q[d, h, j]
-            s.arc[d, h], s.other[d, h] = best, best_q
-    upper, lower = fixed + 0.5 * mu * square, fixed + worth - 0.5 * mu * square
+            best = -np.inf
+            for j in range(theta.shape[2]):
+                x = q[d, h, j]
+                if x != 0.0:
+                    worth += theta[d, h, j] * x
+                    spread += x * (1.0 - x)
+                if theta[d, h, j] > -np.inf and price[d] * x > best:
+                    best = price[d] * x
+            s.other[d, h] = best
+    best_tree(s.other, n, single_root, s.heads, s.work)
+    for d in range(n):
+        risk -= s.other[d, s.heads[d]]
+    entropy = risk + 0.5 * mu * spread
+    return worth + entropy, entropy, risk
+
+
+@njit(cache=True, nogil=True)
+def certify(theta, price, mu, n, single_root, p, q, s):
+    """Upper and lower bound of the game's value from the strategies ``p`` and ``q`` (n, n + 1, labels).
+
+    Then what the lower one consists of beside the scores: the entropy, and of that the risk ``min_p <p, L q>``.
+    """
+    upper = 0.0
+    for d in range(n):
+        upper += price[d]
+        for h in range(n + 1):
+            best = -np.inf
+            for j in range(theta.shape[2]):
+                x = q[d, h, j]
+                best = max(best, theta[d, h, j] - price[d] * p[d, h, j] - mu * (x - 0.5))
+                upper += 0.5 * mu * x * x
+            s.arc[d, h] = best
     best_tree(s.arc, n, single_root, s.heads, s.work)
     for d in range(n):
         upper += s.arc[d, s.heads[d]]
-    best_tree(s.other, n, single_root, s.heads, s.work)
-    for d in range(n):
-        lower -= s.other[d, s.heads[d]]
-    return upper, lower
+    lower, entropy, risk = _secured(theta, price, mu, n, single_root, q, s)
+    return upper, lower, entropy, risk
 
 
 @njit(cache=True, nogil=True)
@@ -181,6 +199,40 @@ def _add_violated(x, at, K, n, tol, s):
 
 
 @njit(cache=True, nogil=True)
+def _settle(theta, price, mu, n, single_root, tol, p, q, s):
+    """Play the game of ``theta``, from which :func:`shifted` has taken what trees share; its bounds, as certified.
+
+    Entries are added until these are within ``10 tol (1 + sum_d (c_d + mu))``, or until there are no more. Without a
+    tree there is nothing to be had: ``-inf``, with a gap of ``inf``.
+    """
+    if best_labelled(theta, n, single_root, s.arc, s.label, s.heads, s.work) == -np.inf:
+        return np.inf, -np.inf, np.nan, np.nan
+    _pure(n, p, q, s)
+    bounds = certify(theta, price, mu, n, single_root, p, q, s)
+    if bounds[0] - bounds[1] <= 1e-14 * (1.0 + abs(bounds[1])):
+        return bounds
+    best_labelled(theta, n, single_root, s.arc, s.label, s.heads, s.work)
+    K = _seed(n, single_root, s)
+    reach, take = _REACH * (price[:n].max() + mu), np.zeros(theta.shape, np.bool_)
+    take_near(theta, n, reach, take, s)
+    entries = 0
+    while bounds[0] - bounds[1] > 10.0 * tol * (1.0 + price[:n].sum() + n * mu):
+        at = taken_entries(theta, n, single_root, take, s)
+        if at.shape[1] > entries:
+            entries = at.shape[1]
+            K, y, lam = _play(theta, price, mu, n, single_root, tol, at, K, p, q, s)
+            bounds = certify(theta, price, mu, n, single_root, p, q, s)
+            take_replies(theta, n, single_root, take, s)
+            take_priced(theta, _SLACK * price[:n].max(), y, lam, K, n, take, s)
+        elif reach < np.inf:
+            reach = 3.0 * reach if reach < 10.0 * price[:n].max() else np.inf
+            take_near(theta, n, reach, take, s)
+        else:
+            break
+    return bounds
+
+
+@njit(cache=True, nogil=True)
 def solve_tree(
     scores: np.ndarray,
     price: np.ndarray,
@@ -192,39 +244,14 @@ def solve_tree(
     q: np.ndarray,
     s: TreeScratch,
 ) -> tuple[float, float]:
-    """Solve one game into ``p`` and ``q`` (n, n + 1, labels); its value from below and gap, NaN where there is no tree.
+    """Solve one game into ``p`` and ``q`` (n, n + 1, labels); its value from below and its gap, inf without a tree.
 
-    ``scores`` (n, n + 1, labels) are finite or ``-inf``; ``price`` (n,) is what a wrong head costs. Entries are added
-    until the gap is within ``10 tol (1 + sum_d (c_d + mu))``, or until there are no more.
+    ``scores`` (n, n + 1, labels) are finite or ``-inf``; ``price`` (n,) is what a wrong head costs.
     """
     theta = np.empty(scores.shape)
     offset = shifted(scores, n, single_root, theta)
-    if best_labelled(theta, n, single_root, s.arc, s.label, s.heads, s.work) == -np.inf:
-        return np.nan, np.nan
-    _pure(n, p, q, s)
-    upper, lower = certify(theta, price, mu, n, single_root, p, q, s)
-    if upper - lower <= 1e-14 * (1.0 + abs(lower)):
-        return offset + lower, max(upper - lower, 0.0)
-    best_labelled(theta, n, single_root, s.arc, s.label, s.heads, s.work)
-    K = _seed(n, single_root, s)
-    reach, take = _REACH * (price[:n].max() + mu), np.zeros(theta.shape, np.bool_)
-    take_near(theta, n, reach, take, s)
-    gap, entries = upper - lower, 0
-    while gap > 10.0 * tol * (1.0 + price[:n].sum() + n * mu):
-        at = taken_entries(theta, n, single_root, take, s)
-        if at.shape[1] > entries:
-            entries = at.shape[1]
-            K, y, lam = _play(theta, price, mu, n, single_root, tol, at, K, p, q, s)
-            upper, lower = certify(theta, price, mu, n, single_root, p, q, s)
-            gap = upper - lower
-            take_replies(theta, n, single_root, take, s)
-            take_priced(theta, _SLACK * price[:n].max(), y, lam, K, n, take, s)
-        elif reach < np.inf:
-            reach = 3.0 * reach if reach < 10.0 * price[:n].max() else np.inf
-            take_near(theta, n, reach, take, s)
-        else:
-            break
-    return offset + lower, max(gap, 0.0)
+    upper, lower, _, _ = _settle(theta, price, mu, n, single_root, tol, p, q, s)
+    return offset + lower, max(upper - lower, 0.0)
 
 
 @njit(cache=True, nogil=True)
@@ -262,49 +289,47 @@ def _play(theta, price, mu, n, single_root, tol, at, K, p, q, s):
 
 @njit(cache=True, nogil=True)
 def solve_trees(
-    theta: np.ndarray,
+    scores: np.ndarray,
     price: np.ndarray,
-    mu: float,
-    single_root: bool,
-    tol: float,
-    value: np.ndarray,
-    p: np.ndarray,
-    q: np.ndarray,
-    gap: np.ndarray,
-    s: TreeScratch,
-) -> None:
-    """Solve a batch (b, n, n + 1, labels)."""
-    for i in range(theta.shape[0]):
-        value[i], gap[i] = solve_tree(theta[i], price, mu, theta.shape[1], single_root, tol, p[i], q[i], s)
-
-
-@njit(cache=True, nogil=True)
-def solve_each(
-    theta: np.ndarray,
-    sizes: np.ndarray,
-    offset: np.ndarray,
     mu: float,
     single_root: bool,
     tol: float,
     start: int,
     stop: int,
     value: np.ndarray,
-    p: np.ndarray,
     q: np.ndarray,
+    p: np.ndarray,
     gap: np.ndarray,
     entropy: np.ndarray,
+    risk: np.ndarray,
     s: TreeScratch,
 ) -> None:
-    """Solve sentences ``start..stop-1`` of different sizes, whose arcs lie one after another from ``offset`` on.
+    """Solve the sentences ``start`` to ``stop`` of a batch (b, n, n + 1, labels).
 
-    No arc may be forbidden. ``q`` is moved into the polytope, and ``entropy`` gets what it secures without the scores:
-    their difference would be lost in rounding. ``value`` and ``gap`` are those of the strategies before that; their sum
-    is what ``p`` may lose at most.
+    A gap of ``inf`` says that no tree is allowed; a sentence with NaN gives NaN. Where arcs have no labels and none is
+    forbidden, ``q`` is moved into the polytope. What it secures is what is reported then; the bound of what ``p`` may
+    lose holds for linear bounds of the smoothing at any point, so for those at ``q`` before it was moved.
     """
+    n = scores.shape[1]
+    theta = np.empty(scores.shape[1:])
     for i in range(start, stop):
-        n, part = sizes[i], slice(offset[i], offset[i + 1])
-        shape = (n, n + 1, 1)
-        scores, own_p, own_q = theta[part].reshape(shape), p[part].reshape(shape), q[part].reshape(shape)
-        value[i], gap[i] = solve_tree(scores, np.ones(n), mu, n, single_root, tol, own_p, own_q, s)
-        into_polytope(own_q[:, :, 0], n, single_root, s.cuts.members, s.flow)
-        entropy[i] = tree_entropy(own_q[:, :, 0], n, single_root, s)
+        if np.isnan(scores[i]).any():
+            value[i] = gap[i] = entropy[i] = risk[i] = np.nan
+            q[i] = p[i] = np.nan
+            continue
+        offset = shifted(scores[i], n, single_root, theta)
+        upper, lower, entropy[i], risk[i] = _settle(theta, price, mu, n, single_root, tol, p[i], q[i], s)
+        if scores.shape[3] == 1 and _complete(theta, n):
+            into_polytope(q[i, :, :, 0], n, single_root, s.cuts.members, s.flow)
+            lower, entropy[i], risk[i] = _secured(theta, price, mu, n, single_root, q[i], s)
+        value[i], gap[i] = offset + lower, max(upper - lower, 0.0)
+
+
+@njit(cache=True, nogil=True)
+def _complete(theta, n):
+    """Whether no arc (n, n + 1, 1) is forbidden."""
+    for d in range(n):
+        for h in range(n + 1):
+            if theta[d, h, 0] == -np.inf and h != d + 1:
+                return False
+    return True

@@ -1,8 +1,8 @@
 """Undirected spanning trees: the graphic matroid's bases, with Kruskal's algorithm as the oracle.
 
 All trees have ``n - 1`` edges, so the number of edges of a true tree that a predicted one misses is
-``n - 1 - <p, q> = <p, L q>`` with ``L = 1 1'/(n - 1) - I``. The game is solved by the double oracle
-(:mod:`nashlearn.solvers.double_oracle`).
+``n - 1 - <p, q> = <p, L q>`` with the Hamming loss ``L = 1 1'/(n - 1) - I`` (:mod:`nashlearn.games.hamming`). The game
+is solved by the double oracle (:mod:`nashlearn.solvers.double_oracle`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import numpy as np
 from numba import njit
 
 from nashlearn.game import Equilibrium, Game
+from nashlearn.games.hamming import Hamming
 
-__all__ = ["SpanningTreeGame", "SpanningTrees", "spanning_tree_game"]
+__all__ = ["SpanningTreeGame", "SpanningTrees"]
 
 
 @njit(cache=True, nogil=True)
@@ -76,22 +77,31 @@ class SpanningTrees:
 
 
 class SpanningTreeGame(Game):
-    """The number of edges of the true tree that the predicted one lacks, by the double oracle."""
+    """The number of edges of the true tree that the predicted one lacks, by the double oracle.
+
+    Parameters
+    ----------
+    trees : SpanningTrees
+        Where both players choose.
+    """
 
     labels: SpanningTrees
 
-    def solve(self, scores: np.ndarray, *, tol: float = 1e-9, **options: Any) -> Equilibrium:  # type: ignore[override]
+    def __init__(self, trees: SpanningTrees):
+        super().__init__(trees, trees, Hamming(np.ones(len(trees.edges)), 1.0 / max(trees.n - 1, 1)))
+
+    def solve(
+        self,
+        scores: np.ndarray,
+        *,
+        smoothing: float = 0.0,
+        tol: float = 1e-9,
+        n_jobs: int | None = None,
+        start: Equilibrium | None = None,
+    ) -> Equilibrium:
         """See :meth:`nashlearn.game.Game.solve`. What all edges have in common is set aside: all trees share it."""
         scores = np.asarray(scores, dtype=np.float64)
         top = scores.max(axis=1, keepdims=True)
         common = np.where(np.isneginf(top), 0.0, top)  # a row that forbids every edge is refused below
-        found = super().solve(scores - common, tol=tol, **options)
+        found = super().solve(scores - common, smoothing=smoothing, tol=tol, n_jobs=n_jobs, start=start)
         return replace(found, value=found.value + (self.labels.n - 1) * common[:, 0])
-
-
-def spanning_tree_game(edges: Any) -> SpanningTreeGame:
-    """The game over trees of the graph ``edges``."""
-    trees = SpanningTrees(edges)
-    m = len(trees.edges)
-    loss = np.full((m, m), 1.0 / max(trees.n - 1, 1)) - np.eye(m)
-    return SpanningTreeGame(trees, trees, loss)
