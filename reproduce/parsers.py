@@ -198,7 +198,7 @@ def backbone(key: Key) -> dict[str, Any]:
     """
     import torch
 
-    from nashlearn.torch.parser import BiaffineParser, Vocabulary, train_parser
+    from examples.torch.biaffine import BiaffineParser, Vocabulary, train_parser
 
     inputs, name, m, draw = key[1:5]
     begin = time.perf_counter()

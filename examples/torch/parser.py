@@ -14,6 +14,7 @@ import sys
 import time
 
 import torch
+from biaffine import BiaffineParser, Vocabulary, train_parser
 from torch import Tensor
 
 import nashlearn.torch as nt
@@ -40,9 +41,9 @@ def main() -> None:
     truth, counted = [one.heads for one in test], parsing.not_punctuation(test)
     for name, loss in LOSSES.items():
         torch.manual_seed(0)
-        parser = nt.BiaffineParser(nt.Vocabulary(train))
+        parser = BiaffineParser(Vocabulary(train))
         begin = time.perf_counter()
-        for _ in nt.train_parser(parser, train, loss=loss, epochs=epochs):
+        for _ in train_parser(parser, train, loss=loss, epochs=epochs):
             pass
         seconds = time.perf_counter() - begin
         heads, relations = parser.predict(test)

@@ -7,8 +7,11 @@ import pytest
 
 from nashlearn import datasets, parsing
 
-torch = pytest.importorskip("torch")
-nt = pytest.importorskip("nashlearn.torch")
+torch = pytest.importorskip("torch", reason="needs the extra [torch]")
+
+from example import example  # noqa: E402
+
+biaffine = example("biaffine")
 
 TAGS = {"the": "DET", "old": "ADJ", "dog": "NOUN", "cat": "NOUN", "sees": "VERB", "fast": "ADV"}
 
@@ -33,7 +36,7 @@ def treebank(count: int, seed: int) -> list[datasets.Sentence]:
 def test_padding_and_company_change_nothing():
     sentences = treebank(6, 0)
     torch.manual_seed(0)
-    parser = nt.BiaffineParser(nt.Vocabulary(sentences), hidden=8, arc_width=6, embedding=8).eval()
+    parser = biaffine.BiaffineParser(biaffine.Vocabulary(sentences), hidden=8, arc_width=6, embedding=8).eval()
     torch.nn.init.normal_(parser.arc_weight)
     together = parser.vocabulary.batch(sentences)
     scores = parser.arc_scores(together)
@@ -53,8 +56,8 @@ def test_padding_and_company_change_nothing():
 def test_the_tree_loss_trains_it_end_to_end(tags):
     train, test = treebank(40, 0), treebank(20, 1)
     torch.manual_seed(0)
-    parser = nt.BiaffineParser(nt.Vocabulary(train, tags=tags), hidden=16, arc_width=16, dropout=0.1)
-    losses = list(nt.train_parser(parser, train, epochs=20, batch_size=8, lr=1e-2))
+    parser = biaffine.BiaffineParser(biaffine.Vocabulary(train, tags=tags), hidden=16, arc_width=16, dropout=0.1)
+    losses = list(biaffine.train_parser(parser, train, epochs=20, batch_size=8, lr=1e-2))
     assert len(losses) == 20 and losses[-1] < 0.3 * losses[0]
     heads, relations = parser.predict(test)
     truth = [one.heads for one in test]
@@ -64,15 +67,15 @@ def test_the_tree_loss_trains_it_end_to_end(tags):
 
 def test_unknown_words_and_other_losses():
     train = treebank(10, 0)
-    vocabulary = nt.Vocabulary(train, min_count=2)
+    vocabulary = biaffine.Vocabulary(train, min_count=2)
     torch.manual_seed(0)
-    parser = nt.BiaffineParser(vocabulary, hidden=8, arc_width=6, embedding=8, layers=1)
+    parser = biaffine.BiaffineParser(vocabulary, hidden=8, arc_width=6, embedding=8, layers=1)
 
     def cross_entropy(scores, heads, mask):
         return torch.nn.functional.cross_entropy(scores[mask], heads[mask])
 
     before = parser.arc_weight.clone()
-    list(nt.train_parser(parser, train[:1], loss=cross_entropy, epochs=2))
+    list(biaffine.train_parser(parser, train[:1], loss=cross_entropy, epochs=2))
     assert not torch.equal(parser.arc_weight, before)
     lines = [
         "1\tzebras\t_\tX\t_\t_\t_\t_\t_\t_",

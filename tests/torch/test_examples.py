@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra [torch]")
 
+from example import example  # noqa: E402
 from sklearn.utils import Bunch  # noqa: E402
-
-EXAMPLES = Path(__file__).parents[2] / "examples" / "torch"
-
-
-def example(name):
-    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def phrases(count, seed):

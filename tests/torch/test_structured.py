@@ -98,8 +98,8 @@ def test_compiles_without_a_graph_break():
     [
         (lambda: nt.MatchingLoss(reduction="all"), "reduction"),
         (lambda: nt.ArborescenceLoss(smoothing=-1), "smoothing"),
-        (lambda: nt.MatchingLoss()(torch.zeros(1, 2, 3), torch.zeros(1, 2).long()), r"\(b, n, n\)"),
-        (lambda: nt.ArborescenceLoss()(torch.zeros(1, 2, 2), torch.zeros(1, 2).long()), r"\(b, n, n \+ 1\)"),
+        (lambda: nt.MatchingLoss()(torch.zeros(1, 2, 3), torch.zeros(1, 2).long()), r"\(b, 2, 2\)"),
+        (lambda: nt.ArborescenceLoss()(torch.zeros(1, 2, 2), torch.zeros(1, 2).long()), r"\(b, 2, 3\)"),
         (lambda: nt.MatchingLoss()(torch.zeros(1, 2, 2), torch.zeros(1, 2)), "target"),
         (lambda: nt.MatchingLoss()(torch.zeros(1, 2, 2), torch.zeros(1, 2).long(), torch.ones(1, 2)), "mask"),
         (lambda: nt.MatchingLoss(smoothing=float("inf")), "smoothing"),

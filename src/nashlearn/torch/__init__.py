@@ -6,20 +6,18 @@ except ImportError as error:
     raise ImportError("nashlearn.torch needs PyTorch: pip install 'nashlearn[torch]'") from error
 
 from nashlearn.torch import functional
+from nashlearn.torch.game_loss import GameLoss
 from nashlearn.torch.head import NashHead
 from nashlearn.torch.losses import NashLoss
 from nashlearn.torch.markov import MarkovLoss
-from nashlearn.torch.parser import BiaffineParser, Vocabulary, train_parser
 from nashlearn.torch.structured import ArborescenceLoss, MatchingLoss
 
 __all__ = [
     "ArborescenceLoss",
-    "BiaffineParser",
+    "GameLoss",
     "MarkovLoss",
     "MatchingLoss",
     "NashHead",
     "NashLoss",
-    "Vocabulary",
     "functional",
-    "train_parser",
 ]

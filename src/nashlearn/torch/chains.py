@@ -25,7 +25,7 @@ _WORTH_A_THREAD = 1 << 17  # entries of the tables that a round reads
 class Room(NamedTuple):
     """What a solver writes: losses and gaps (b,), ``q - y`` of nodes and edges, replies ``p`` (b, n, options).
 
-    Without a target these are values and ``q``. Edges that share one table (k, k) are summed over: (b, k, k).
+    Without a target these are values at ``p`` and ``q``. Edges that share one table (k, k) are summed over: (b, k, k).
     """
 
     loss: Tensor
@@ -70,7 +70,7 @@ def _sweeps(
     ``E`` sums over a chain's edges where they share ``W[0]``. How many rounds are still needed is guessed from how fast
     the gap has shrunk.
     """
-    weight = np.ones(S.shape[0])
+    weight, sums = np.ones(S.shape[0]), np.zeros((S.shape[0], 4))
     for b in range(begin, end):
         n, first = lengths[b], b * steps
         if n == 0:
@@ -81,11 +81,9 @@ def _sweeps(
         while True:
             rounds = min(rounds, max_iter - done)
             tables[low:high] = 0.0
-            value[b], cost, least = play(
-                loss, forest, S, tops, W, eps, rounds, p, q, tables, weight, first, first + n, lost
-            )
+            play(loss, forest, S, tops, W, W, eps, rounds, p, q, tables, weight, first, first + n, lost, sums)
             done += rounds
-            gap[b] = max(cost - least, 0.0)
+            value[b], gap[b] = sums[first, 0], max(sums[first, 1] - sums[first, 2], 0.0)
             if lost[first] or not gap[b] > tol * n or done >= max_iter:
                 break
             rate = min(max((gap[b] / before) ** (1.0 / rounds), 0.05), 0.95)
@@ -216,7 +214,8 @@ def _solve_graph(
         _spoil(room, torch.arange(len(room.loss)) == i)
         return
     found = solver.solve(f, T, smoothing, tol * n, max_iter=max_iter)
-    value, (q, joint) = found.value, (part.copy() for part in found.q)
+    q, joint = (part.copy() for part in found.q)
+    value = found.value + found.gap if found.gap < np.inf else found.value  # at p, as q - y is its gradient there
     if target is not None:
         y = target[i].numpy()[nodes]
         first, second = y[graph[:, 0]], y[graph[:, 1]]

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from nashlearn.torch import linear_ops, ops
+from nashlearn.torch.checks import check_settings
 from nashlearn.torch.markov import markov_loss
 from nashlearn.torch.specification import Specification, specify
 
 __all__ = ["linear_nash_loss", "markov_loss", "nash_loss", "predict", "predict_proba"]
 
-_REDUCTIONS = ("mean", "sum", "none")
 _INTEGERS = {torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.uint16, torch.uint32, torch.uint64}
 
 
@@ -75,8 +75,7 @@ def nash_loss(
 
     Shapes, ``weight``, ``ignore_index`` and ``reduction`` are those of :func:`torch.nn.functional.cross_entropy`.
     """
-    if reduction not in _REDUCTIONS:
-        raise ValueError(f"reduction must be one of {', '.join(_REDUCTIONS)}; got {reduction!r}")
+    check_settings(reduction)
     spec = specify(loss, values=values, abstain_cost=abstain_cost)
     rows = _rows(scores, spec)
     places = scores.shape[:1] + scores.shape[2:] if scores.dim() > 1 else torch.Size(())
@@ -108,10 +107,7 @@ def linear_nash_loss(
     ``h`` is (..., d), ``weight`` (k, d), ``bias`` (k,), ``target`` (...). Equal to
     ``nash_loss(linear(h, weight, bias), target, weight=class_weight)``; see :class:`nashlearn.torch.NashHead`.
     """
-    if reduction not in _REDUCTIONS:
-        raise ValueError(f"reduction must be one of {', '.join(_REDUCTIONS)}; got {reduction!r}")
-    if not (smoothing >= 0 and smoothing < float("inf")):
-        raise ValueError(f"smoothing must be finite and not negative; got {smoothing!r}")
+    check_settings(reduction, smoothing)
     h, weight, bias, wide = linear_inputs(h, weight, bias)
     places = h.shape[:-1]
     labels = _checked_target(target, places).contiguous()

@@ -12,6 +12,7 @@ from nashlearn import games
 from nashlearn.games.rows import kernels
 from nashlearn.games.rows.simplex import SimplexGame
 from nashlearn.solvers.threads import in_threads
+from nashlearn.torch.checks import sum_type
 
 __all__ = ["GAMES", "solve"]
 
@@ -51,7 +52,7 @@ def solve(
     n, k = scores.shape
     numbers = params.detach().to("cpu", torch.float64).contiguous().numpy()
     game = _game(loss, k, numbers.tobytes(), price)
-    x = scores.detach().to("cpu", torch.float64 if scores.dtype == torch.float64 else torch.float32).contiguous()
+    x = scores.detach().to("cpu", sum_type(scores.dtype)).contiguous()
     lost = ~x.amax(1).isfinite() if n else x.new_empty(0, dtype=torch.bool)
     spoilt = bool(lost.any())
     if spoilt:

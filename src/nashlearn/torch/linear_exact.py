@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from nashlearn.torch import linear_host
+from nashlearn.torch.checks import sum_type
 from nashlearn.torch.linear_products import add_product, arriving, capturing, primitives, row_chunks, scores
 
 __all__ = ["backward", "forward"]
@@ -32,7 +33,7 @@ def forward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The loss of each row, the supports as bits if these are to be kept, and one over their sizes."""
     (n, _), k = h.shape, len(weight)
-    wide = torch.float64 if h.dtype == torch.float64 else torch.float32
+    wide = sum_type(h.dtype)
     rows, inverse = h.new_empty(n, dtype=wide), h.new_empty(n, dtype=wide)
     bits = h.new_empty((n, linear_host.row_bytes(k)) if keep else (0, 0), dtype=torch.uint8)
     room = None
@@ -91,7 +92,7 @@ def _by_products(h: Tensor, weight: Tensor, about: tuple, needs: Sequence[bool])
     at = primitives(h.device)
     tile = 8 * linear_host.width(k)
     block = max(1, _BLOCK // max(1, n * h.element_size() * tile)) * tile
-    wide = torch.float64 if h.dtype == torch.float64 else torch.float32
+    wide = sum_type(h.dtype)
     dh = h.new_zeros(h.shape, dtype=wide) if needs[0] else None
     dw = torch.empty_like(weight) if needs[1] else None
     db = weight.new_empty(k) if needs[2] else None

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from nashlearn.torch import linear_exact, linear_host, linear_tempered, ops
+from nashlearn.torch.checks import sum_type
 from nashlearn.torch.linear_products import accumulator, current, primitives
 
 __all__ = ["linear_loss"]
@@ -31,10 +32,6 @@ _LIBRARY.define(
     f" Tensor mass, Tensor bits, Tensor inverse, {_SETTINGS}) -> (Tensor, Tensor, Tensor)",
     tags=_TAGS,
 )
-
-
-def _wide(h: Tensor) -> torch.dtype:
-    return torch.float64 if h.dtype == torch.float64 else torch.float32
 
 
 def _shares(
@@ -57,11 +54,11 @@ def _forward(
     smoothing: float, ignore_index: int, reduction: str, wide: bool, needs: list[bool],
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Loss, mass of the rows, bits and inverse sizes of the supports, gradients: the ones there are, the rest empty."""
-    bits, inverse = h.new_empty((0, 0), dtype=torch.uint8), h.new_empty(0, dtype=_wide(h))
+    bits, inverse = h.new_empty((0, 0), dtype=torch.uint8), h.new_empty(0, dtype=sum_type(h.dtype))
     gradients: tuple[Tensor | None, ...] = (None, None, None)
     with torch.autocast(h.device.type, enabled=False), current(h.device):
         if smoothing > 0:
-            shares, mass = _shares(target, share, ignore_index, reduction, _wide(h))
+            shares, mass = _shares(target, share, ignore_index, reduction, sum_type(h.dtype))
             scale = shares / mass if _folded(h.dtype) else shares
             made = scale if any(needs) and reduction != "none" else None
             rows, *found = linear_tempered.losses_and_gradients(
@@ -70,9 +67,10 @@ def _forward(
             gradients = tuple(found)
         else:
             rows, bits, inverse = linear_exact.forward(h, weight, bias, target, ignore_index, any(needs))
-            shares, mass = _shares(target, share, ignore_index, reduction, _wide(h))  # while the device is at work
+            # Asked for while the device is at work.
+            shares, mass = _shares(target, share, ignore_index, reduction, sum_type(h.dtype))
     out = rows * shares if reduction == "none" else (rows * shares).sum() / mass[0]
-    return out.to(_wide(h) if wide else h.dtype), mass, bits, inverse, *_filled(gradients, h)
+    return out.to(sum_type(h.dtype) if wide else h.dtype), mass, bits, inverse, *_filled(gradients, h)
 
 
 def _folded(dtype: torch.dtype) -> bool:
@@ -86,7 +84,7 @@ def _backward(
     mass: Tensor, bits: Tensor, inverse: Tensor,
     smoothing: float, ignore_index: int, reduction: str, wide: bool, needs: list[bool],
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    shares, _ = _shares(target, share, ignore_index, "sum", _wide(h))
+    shares, _ = _shares(target, share, ignore_index, "sum", sum_type(h.dtype))
     scale = (shares * grad.to(shares.dtype) / mass).where(target != ignore_index, 0.0)
     gradients: tuple[Tensor | None, ...]
     with torch.autocast(h.device.type, enabled=False), current(h.device):
@@ -105,11 +103,11 @@ def _fake_forward(
     smoothing: float, ignore_index: int, reduction: str, wide: bool, needs: list[bool],
 ) -> tuple[Tensor, ...]:  # fmt: skip
     (n, d), k = h.shape, weight.shape[0]
-    out = h.new_empty((n,) if reduction == "none" else (), dtype=_wide(h) if wide else h.dtype)
+    out = h.new_empty((n,) if reduction == "none" else (), dtype=sum_type(h.dtype) if wide else h.dtype)
     exact = not smoothing > 0
     bits = h.new_empty((n, linear_host.row_bytes(k)) if exact and any(needs) else (0, 0), dtype=torch.uint8)
-    inverse = h.new_empty((n,) if exact else (0,), dtype=_wide(h))
-    mass = h.new_empty((1,), dtype=_wide(h))
+    inverse = h.new_empty((n,) if exact else (0,), dtype=sum_type(h.dtype))
+    mass = h.new_empty((1,), dtype=sum_type(h.dtype))
     made = not exact and reduction != "none"
     kind = accumulator(h.dtype, n, k) if made else h.dtype
     shapes = ((n, d), (k, d), (k,))

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
+from nashlearn.torch.checks import sum_type
 from nashlearn.torch.linear_products import (
     accumulator,
     add_product,
@@ -47,7 +47,7 @@ def losses_and_gradients(
     Gradients have the type of :func:`nashlearn.torch.linear_products.accumulator`.
     """
     (n, d), k = h.shape, len(weight)
-    wide = torch.float64 if h.dtype == torch.float64 else torch.float32
+    wide = sum_type(h.dtype)
     total = accumulator(h.dtype, n, k)
     rows = h.new_empty(n, dtype=wide)
     dh = h.new_empty(h.shape, dtype=total) if scale is not None and needs[0] else None

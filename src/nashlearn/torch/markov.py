@@ -15,8 +15,10 @@ from torch import Tensor
 
 from nashlearn.game import Equilibrium
 from nashlearn.games._check import cost_matrix
+from nashlearn.games.catalogue import LOSSES
 from nashlearn.games.networks.game import check_edges
 from nashlearn.torch import chains, ops
+from nashlearn.torch.checks import check_settings, lengths_of, reduced
 
 __all__ = ["MarkovLoss", "markov_loss"]
 
@@ -25,8 +27,6 @@ _LIBRARY.define(
     "markov(Tensor node, Tensor edge, Tensor? target, Tensor? mask, Tensor? graph, str loss, Tensor costs,"
     " float smoothing, float tol, int max_iter) -> (Tensor, Tensor, Tensor, Tensor, Tensor)"
 )
-_NAMES = ("zero_one", "absolute", "squared")
-_REDUCTIONS = ("mean", "sum", "none")
 _WIDEST = 256  # labels that the Triton kernel takes
 
 
@@ -53,12 +53,7 @@ def _solve(
     y = None if target is None else _checked_target(target.cpu(), here, k)
     own = room if node.device.type == "cpu" else chains.Room(*(torch.empty_like(part, device="cpu") for part in room))
     rule = (loss, costs.detach().to("cpu", torch.float64).numpy().tobytes(), smoothing, tol, max_iter)
-    lengths = here.sum(1)
-    if graph is None:
-        straight = here == (torch.arange(n) < lengths[:, None])
-        if not straight.all():
-            i = int((~straight.all(1)).nonzero()[0, 0])
-            raise ValueError(f"mask must be True first and False in the padding, which is at the end; mask[{i}] is not")
+    lengths = lengths_of(here) if graph is None else here.sum(1)
     if fast:
         chains.solve_chains(f, T, y, lengths, *rule, own)
     else:
@@ -167,20 +162,15 @@ def _rule(loss: Any) -> Rule:
     if isinstance(loss, Rule):
         return loss
     if isinstance(loss, str):
-        if loss not in _NAMES:
-            raise ValueError(f"loss must be one of {', '.join(_NAMES)} or a cost matrix; got {loss!r}")
+        if loss not in LOSSES:
+            raise ValueError(f"loss must be one of {', '.join(LOSSES)} or a cost matrix; got {loss!r}")
         return Rule(loss, torch.empty(0, dtype=torch.float64))
     L = cost_matrix(loss.detach().cpu().numpy() if isinstance(loss, Tensor) else loss)
     return Rule("", torch.tensor(L, dtype=torch.float64))
 
 
 def _check_settings(smoothing: float, tol: float, max_iter: int, reduction: str) -> None:
-    if reduction not in _REDUCTIONS:
-        raise ValueError(f"reduction must be one of {', '.join(_REDUCTIONS)}; got {reduction!r}")
-    if not 0 <= smoothing < float("inf"):
-        raise ValueError(f"smoothing must be a finite number, not negative; got {smoothing!r}")
-    if not tol >= 0:
-        raise ValueError(f"tol must not be negative; got {tol!r}")
+    check_settings(reduction, smoothing, tol)
     if max_iter < 1:
         raise ValueError(f"max_iter must be at least 1; got {max_iter!r}")
 
@@ -208,11 +198,7 @@ def markov_loss(
             f"{tuple(target.shape)}"
         )
     values = _Markov.apply(node_scores, edge, target, mask, graph, *rule, float(smoothing), float(tol), max_iter)
-    if reduction != "none":
-        values = values.sum()
-    if reduction == "mean":
-        values = values / (target.numel() if mask is None else mask.sum())
-    return values if torch.is_autocast_enabled(node_scores.device.type) else values.to(node_scores.dtype)
+    return reduced(values, reduction, target.numel() if mask is None else mask.sum(), node_scores)
 
 
 class MarkovLoss(torch.nn.Module):
@@ -308,8 +294,11 @@ class MarkovLoss(torch.nn.Module):
         """The equilibrium as tensors: value and gap (b,), ``q`` of nodes and edges, ``p`` (b, n, options)."""
         edge, graph = _checked(node_scores, edge_scores, mask, edges, self.costs)
         how = (*self.rule, self.smoothing, self.tol, self.max_iter)
-        value, gap, nodes, pairs, p = torch.ops.nashlearn.markov(node_scores, edge, None, mask, graph, *how)
-        return Equilibrium(value, (nodes, pairs), p, gap)  # type: ignore[arg-type]
+        most, gap, nodes, pairs, p = torch.ops.nashlearn.markov(node_scores, edge, None, mask, graph, *how)
+        value = entropy = most - gap
+        for scores, q in ((node_scores, nodes), (edge, pairs)):
+            entropy = entropy - (scores.to(q.dtype) * q).where(q != 0, 0.0).flatten(1).sum(1)
+        return Equilibrium(value, (nodes, pairs), p, gap, entropy)  # type: ignore[arg-type]
 
     def predict_proba(
         self, node_scores: Tensor, edge_scores: Tensor, mask: Tensor | None = None, edges: Any = None

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from nashlearn.torch import host, replies
+from nashlearn.torch.checks import sum_type
 
 __all__ = ["current", "kernels", "loss", "on_device", "once", "strategy"]
 
@@ -57,14 +58,10 @@ def _plan(device_type: str, loss: str, price: float, k: int, dtype: torch.dtype)
     return kernels("thresholds" if loss == "zero_one" else "pairs").plan(k, dtype, loss, price)
 
 
-def _wide(dtype: torch.dtype) -> torch.dtype:
-    return torch.float64 if dtype == torch.float64 else torch.float32
-
-
 def _outputs(scores: Tensor, plan: Any, reduction: str, wide: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Room for the three outputs: the loss, the adversary's support and its numbers."""
     n, k = scores.shape
-    acc = _wide(scores.dtype)
+    acc = sum_type(scores.dtype)
     reduce = reduction != "none"
     out = scores.new_empty(() if reduce else (n,), dtype=acc if wide else scores.dtype)
     if plan is None:
@@ -153,7 +150,7 @@ def _backward(
 
 def _strategy(scores: Tensor, params: Tensor, loss: str, price: float) -> Tensor:
     if loss in replies.CLOSED and _plan(scores.device.type, loss, price, scores.shape[1], scores.dtype) and len(scores):
-        x = scores.to(_wide(scores.dtype))
+        x = scores.to(sum_type(scores.dtype))
         above = _forward(x, x.argmax(1), None, params.to(x.device), loss, price, -100, "none", True)[0]
         return replies.CLOSED[loss](x, params, price, above).to(scores.dtype)
     _, _, p = host.solve(scores, params, loss, price, keep_p=True)

@@ -8,15 +8,14 @@ import numpy as np
 import torch
 
 from nashlearn.games._check import cost_matrix, label_values
+from nashlearn.games.catalogue import NAMED
 from nashlearn.games.rows.abstain import Abstain
 from nashlearn.games.rows.ordinal import Absolute, Squared
 from nashlearn.games.rows.simplex import SimplexGame
 from nashlearn.games.rows.weighted import WeightedZeroOne
 from nashlearn.games.rows.zero_one import ZeroOne
 
-__all__ = ["NAMES", "Specification", "specify"]
-
-NAMES = ("zero_one", "absolute", "squared", "abstain")
+__all__ = ["Specification", "specify"]
 
 
 class Specification(NamedTuple):
@@ -55,8 +54,8 @@ def specify(loss: Any, *, values: Any = None, abstain_cost: float = 0.5) -> Spec
     if values is not None and loss not in ("absolute", "squared"):
         raise ValueError(f"values are the positions of ordered labels, for 'absolute' and 'squared'; loss is {loss!r}")
     if isinstance(loss, str):
-        if loss not in NAMES:
-            raise ValueError(f"loss must be one of {', '.join(NAMES)}, a cost matrix or a game; got {loss!r}")
+        if loss not in NAMED:
+            raise ValueError(f"loss must be one of {', '.join(NAMED)}, a cost matrix or a game; got {loss!r}")
         if loss == "abstain":
             price = float(abstain_cost)
             if not (np.isfinite(price) and price >= 0):
@@ -70,5 +69,9 @@ def specify(loss: Any, *, values: Any = None, abstain_cost: float = 0.5) -> Spec
         describe = _OF_GAME.get(type(loss.params), lambda params: ("cost", loss.costs, 0.0))
         name, params, price = describe(loss.params)
         return Specification(name, _numbers(params), price, loss.n_labels)
+    if hasattr(loss, "solve"):
+        raise ValueError(
+            f"loss must be a game of single labels; {type(loss).__name__} is one for nashlearn.torch.GameLoss"
+        )
     L = cost_matrix(loss.detach().cpu().numpy() if isinstance(loss, torch.Tensor) else loss)
     return Specification("cost", _numbers(L), n_labels=L.shape[1])

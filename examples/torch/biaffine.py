@@ -19,8 +19,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from nashlearn.datasets.conllu import Sentence
-from nashlearn.torch.structured import ArborescenceLoss
+import nashlearn.torch as nt
+from nashlearn.datasets import Sentence
 
 __all__ = ["Batch", "BiaffineParser", "Vocabulary", "train_parser"]
 
@@ -111,20 +111,6 @@ class BiaffineParser(nn.Module):
         Sizes: of a word's vector, of each direction of the LSTM, of the views that arcs and relations are scored with.
     dropout : float
         Share of units that are dropped in training, and of words that are made unknown.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from nashlearn import datasets
-    >>> from nashlearn.torch import ArborescenceLoss, BiaffineParser, Vocabulary
-    >>> lines = ["1\\tshe\\t_\\tPRON\\t_\\t_\\t2\\tnsubj\\t_\\t_", "2\\truns\\t_\\tVERB\\t_\\t_\\t0\\troot\\t_\\t_"]
-    >>> sentences = list(datasets.parse_conllu(lines))
-    >>> parser = BiaffineParser(Vocabulary(sentences))
-    >>> batch = parser.vocabulary.batch(sentences)
-    >>> scores = parser.arc_scores(batch)
-    >>> scores.shape
-    torch.Size([1, 2, 3])
-    >>> ArborescenceLoss()(scores, batch.heads, batch.mask).backward()
     """
 
     def __init__(
@@ -182,7 +168,7 @@ class BiaffineParser(nn.Module):
         return _with_one(self.label_dependent(states[:, 1:])), _with_one(self.label_head(states))
 
     def arc_scores(self, batch: Batch, states: Tensor | None = None) -> Tensor:
-        """Scores (b, n, n + 1) of each token with each head, as :class:`ArborescenceLoss` takes them with the mask.
+        """Scores (b, n, n + 1) of each token with each head, as ``ArborescenceLoss`` takes them with the mask.
 
         Of padding they mean nothing. ``states`` are those of the batch, where they are known.
         """
@@ -202,7 +188,7 @@ class BiaffineParser(nn.Module):
         """Heads and relations of each sentence."""
         was_training, device = self.training, self.arc_weight.device
         self.eval()
-        loss, heads, relations = ArborescenceLoss(single_root=single_root), [], []
+        loss, heads, relations = nt.ArborescenceLoss(single_root=single_root), [], []
         for start in range(0, len(sentences), batch_size):
             part = sentences[start : start + batch_size]
             batch = self.vocabulary.batch(part).to(device)
@@ -237,7 +223,7 @@ def train_parser(
     sentences : sequence of Sentence
         With their heads and relations.
     loss : callable, optional
-        ``loss(scores, heads, mask)`` of arcs, :class:`ArborescenceLoss` unless told otherwise; the cross-entropy of the
+        ``loss(scores, heads, mask)`` of arcs, ``ArborescenceLoss`` unless told otherwise; the cross-entropy of the
         relations, given the true heads, is added.
     epochs, batch_size : int
     lr : float
@@ -245,7 +231,7 @@ def train_parser(
     seed : int
         Order of the sentences.
     """
-    arcs, labels = loss or ArborescenceLoss(smoothing=0.1, tol=1e-6), nn.CrossEntropyLoss(ignore_index=-1)
+    arcs, labels = loss or nt.ArborescenceLoss(smoothing=0.1, tol=1e-6), nn.CrossEntropyLoss(ignore_index=-1)
     optimiser = torch.optim.Adam(parser.parameters(), lr=lr, betas=(0.9, 0.9))
     order, whole = np.random.default_rng(seed), parser.vocabulary.batch(sentences).to(parser.arc_weight.device)
     for _ in range(epochs):

@@ -1,0 +1,254 @@
+"""The loss of any game, solved on the host.
+
+Scores on another device are copied to the host once and ``q - y`` back once; instances of one size are solved
+together, by as many threads as PyTorch uses where the game's solver is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from itertools import count
+from typing import Any, ClassVar
+from weakref import WeakValueDictionary
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nashlearn.game import Equilibrium, Game, flat, inner
+from nashlearn.torch.checks import check_settings, lengths_of, reduced, sum_type
+from nashlearn.torch.ops import once
+
+__all__ = ["GameLoss"]
+
+_LIBRARY = torch.library.Library("nashlearn", "FRAGMENT")
+_LIBRARY.define("game(Tensor scores, Tensor target, Tensor? mask, str table, float smoothing, float tol) -> Tensor")
+
+
+class _Table:
+    """Where the game of one loss is played, or the games of its sizes, with a name that operators can be given.
+
+    They take tensors, numbers and strings alone, and find the table by its name while the loss lives.
+    """
+
+    _names = count()
+    _open: ClassVar[WeakValueDictionary[str, _Table]] = WeakValueDictionary()
+
+    def __init__(self, game: Game | Callable[[int], Game]):
+        self.game, self.name = game, f"table {next(self._names)}"
+        self.sized = not hasattr(game, "solve")
+        self.of: Callable[[int], Any] = lambda n: game
+        if self.sized:
+            if not callable(game):
+                raise ValueError(f"game must have a method solve, or make the game of n elements; got {game!r}")
+            self.of = lru_cache(maxsize=256)(game)
+        self._open[self.name] = self
+
+    @classmethod
+    def named(cls, name: str) -> _Table:
+        return cls._open[name]
+
+    def __reduce__(self) -> tuple[type, tuple]:  # a copy is another table
+        return _Table, (self.game,)
+
+    def whole(self, scores: Tensor, mask: Tensor | None) -> Game:
+        """The game of instances without padding, of whose shape the scores must be."""
+        if mask is not None and not self.sized:
+            raise ValueError("mask must be None for a game of one size; give GameLoss a callable that makes one of n")
+        if mask is not None and (mask.dim() != 2 or len(mask) != len(scores) or mask.dtype != torch.bool):
+            raise ValueError(
+                f"mask must be boolean of shape ({len(scores)}, n); got {mask.dtype} of shape {tuple(mask.shape)}"
+            )
+        if scores.dim() < 2 or not scores.is_floating_point():
+            raise ValueError(
+                f"scores must be floating point with an axis of instances; got {scores.dtype} of shape "
+                f"{tuple(scores.shape)}"
+            )
+        game = self.of(scores.shape[1] if mask is None else mask.shape[1])
+        if tuple(scores.shape[1:]) != tuple(game.shape):
+            wanted = ", ".join(map(str, ("b", *game.shape)))
+            raise ValueError(f"scores must have shape ({wanted}), that of the game; got {tuple(scores.shape)}")
+        return game
+
+    def groups(self, scores: Tensor, mask: Tensor | None) -> Iterator[tuple[np.ndarray, int, Game, np.ndarray]]:
+        """Rows, size, game and float64 scores of the instances of each size but 0."""
+        self.whole(scores, mask)
+        x = scores.detach().cpu().to(torch.float64).numpy()
+        sizes = np.full(len(x), x.shape[1]) if mask is None else lengths_of(mask.cpu()).numpy()
+        for n in np.unique(sizes[sizes > 0]).tolist():
+            rows, game = np.flatnonzero(sizes == n), self.of(n)
+            yield rows, n, game, x[_part(rows, game.shape)]
+
+
+def _part(rows: np.ndarray, shape: tuple[int, ...]) -> tuple:
+    """Where instances of this shape lie in padded arrays: first on every axis."""
+    return rows, *(slice(m) for m in shape)
+
+
+def _solve(game: Game, scores: np.ndarray, smoothing: float, tol: float) -> tuple[Equilibrium, np.ndarray]:
+    """The equilibrium, and which instances count: those without NaN or +inf."""
+    kept = np.all(flat(scores) < np.inf, axis=1)
+    found = game.solve(scores[kept], smoothing=smoothing, tol=tol, n_jobs=torch.get_num_threads())
+    return found, kept
+
+
+def _vertices(game: Game, labels: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    try:
+        return game.vertex(labels)
+    except (ValueError, IndexError):
+        for i, label in zip(rows, labels, strict=True):
+            try:
+                game.vertex(label[None])
+            except (ValueError, IndexError) as error:
+                raise ValueError(f"target[{i}] is no label of its game: {error}") from None
+        raise
+
+
+def _play(scores: Tensor, target: Tensor, mask: Tensor | None, table: str, smoothing: float, tol: float) -> Tensor:
+    """The loss and ``q - y``, zero in the padding, as (b, 1 + scores of an instance): one array, one copy."""
+    labels = target.cpu().numpy()
+    if len(labels) != len(scores):
+        raise ValueError(f"target must have a label for each of the {len(scores)} instances; got {len(labels)}")
+    played = np.zeros((len(scores), 1 + scores[:1].numel()))
+    change = played[:, 1:].reshape(scores.shape)
+    for rows, n, game, x in _Table.named(table).groups(scores, mask):
+        y = _vertices(game, labels[rows] if mask is None else labels[rows, :n], rows)
+        found, kept = _solve(game, x, smoothing, tol)
+        own = np.full(x.shape, np.nan)
+        own[kept] = found.q - y[kept]
+        change[_part(rows, game.shape)] = own
+        played[rows, 0] = np.nan
+        played[rows[kept], 0] = found.entropy + inner(flat(x[kept]), flat(own[kept]))
+    return torch.from_numpy(played).to(sum_type(scores.dtype)).to(scores.device)
+
+
+def _fake(scores: Tensor, target: Tensor, mask: Tensor | None, table: str, smoothing: float, tol: float) -> Tensor:
+    return scores.new_empty((scores.shape[0], 1 + scores[0].numel()), dtype=sum_type(scores.dtype))
+
+
+_LIBRARY.impl("game", _play, "CompositeExplicitAutograd")
+torch.library.register_fake("nashlearn::game", _fake, lib=_LIBRARY)
+
+
+class _Played(torch.autograd.Function):
+    """``F(scores) - <scores, y>`` of each instance with gradient ``q - y``."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, *others: Any) -> Tensor:
+        play = torch.ops.nashlearn.game if torch.compiler.is_compiling() else _play
+        played = play(scores, *others)
+        ctx.save_for_backward(scores, played)
+        return played[:, 0].clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        scores, played = ctx.saved_tensors
+        change = (played[:, 1:] * grad[:, None]).reshape(scores.shape).to(scores.dtype)
+        if torch.is_grad_enabled() and not torch.compiler.is_compiling():
+            change = once(change, scores)
+        return change, *([None] * 5)
+
+
+class GameLoss(torch.nn.Module):
+    """The adversarial surrogate of the loss of any game: ``F(scores) - <scores, y>``, with gradient ``q - y``.
+
+    .. math:: \\ell(\\theta, y) = \\max_{q \\in M} \\langle\\theta, q\\rangle
+        + \\min_{p \\in P} \\langle p, L q\\rangle - \\langle\\theta, y\\rangle
+
+    Whatever keeps the contract of :class:`nashlearn.Game` will do: the games of :mod:`nashlearn.games`, or one of your
+    own two polytopes. :class:`nashlearn.torch.NashLoss` and :class:`nashlearn.torch.MarkovLoss` are faster for single
+    labels and for chains.
+
+    Parameters
+    ----------
+    game : Game, or callable that makes the game of ``n`` elements
+        The second for instances of different sizes, which are padded at the end and come with a mask.
+    smoothing : float
+        The game's smoothing; 0 is the game itself. With smoothing the loss is differentiable.
+    tol : float
+        Gap of an instance to aim at.
+    reduction : {"mean", "sum", "none"}
+        The mean is over instances; ``"none"`` gives one loss for each.
+
+    Notes
+    -----
+    Scores are (b, \\*game.shape); a sequence of tensors (b, ...) is flattened and packed in its order, as Markov games
+    take the scores of nodes and edges. -inf rules a part out; an instance with NaN or +inf has a loss of NaN. Solved on
+    the host in float64, on as many threads as PyTorch uses: a device waits for two copies and for that.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import nashlearn.torch as nt
+    >>> from nashlearn import games
+    >>> loss = nt.GameLoss(games.spanning_tree([(0, 1), (1, 2), (0, 2)]))
+    >>> scores = torch.tensor([[1.0, 0.5, 0.0]], requires_grad=True)
+    >>> value = loss(scores, torch.tensor([[True, True, False]]))
+    >>> value.backward()
+    >>> scores.grad.sum().abs().item() < 1e-6  # both trees have two edges
+    True
+    """
+
+    def __init__(
+        self,
+        game: Game | Callable[[int], Game],
+        *,
+        smoothing: float = 0.0,
+        tol: float = 1e-7,
+        reduction: str = "mean",
+    ):
+        super().__init__()
+        check_settings(reduction, smoothing, tol)
+        self.smoothing, self.tol, self.reduction = float(smoothing), float(tol), reduction
+        self._table = _Table(game)
+
+    def forward(self, scores: Any, target: Any, mask: Tensor | None = None) -> Tensor:
+        """The loss for labels ``target`` (b, ...), as the game's ``vertex`` takes them: a tensor, an array or a list.
+
+        ``mask`` (b, n) is True for what is not padding; an instance of ``m`` elements is first in its padded scores on
+        every axis, and first in its label, of which the rest is ignored.
+        """
+        scores, labels = _packed(scores), torch.as_tensor(target)
+        settings = (self._table.name, self.smoothing, self.tol)
+        values = _Played.apply(scores, labels, mask, *settings)
+        return reduced(values, self.reduction, self._count(scores, mask), scores)
+
+    def _count(self, scores: Tensor, mask: Tensor | None) -> int | Tensor:
+        """What the mean is over."""
+        return scores.shape[0]
+
+    @torch.no_grad()
+    def predict_proba(self, scores: Any, mask: Tensor | None = None) -> Tensor:
+        """The predictor's strategy ``p`` (b, \\*option_shape), zero in the padding."""
+        scores = _packed(scores)
+        p = np.zeros((len(scores), *self._table.whole(scores, mask).option_shape))
+        for rows, _, game, x in self._table.groups(scores, mask):
+            found, kept = _solve(game, x, self.smoothing, self.tol)
+            own = np.full((len(rows), *game.option_shape), np.nan)
+            own[kept] = found.p
+            p[_part(rows, game.option_shape)] = own
+        return torch.from_numpy(p).to(scores.dtype).to(scores.device)
+
+    @torch.no_grad()
+    def predict(self, scores: Any, mask: Tensor | None = None) -> Tensor:
+        """The labels of the best vertices, as the game's ``argmax`` returns them; -1 in the padding."""
+        scores = _packed(scores)
+        found = [(rows, np.asarray(game.argmax(x))) for rows, _, game, x in self._table.groups(scores, mask)]
+        if mask is None:
+            labels = found[0][1] if found else np.empty(0, np.int64)
+        else:
+            kind = found[0][1] if found else np.empty((0, 0), np.int64)
+            labels = np.full((*mask.shape, *kind.shape[2:]), -1, kind.dtype)
+            for rows, best in found:
+                labels[rows, : best.shape[1]] = best
+        return torch.as_tensor(labels).to(scores.device)
+
+    def extra_repr(self) -> str:
+        """Shown in the module's representation."""
+        return f"smoothing={self.smoothing:g}, reduction={self.reduction!r}"
+
+
+def _packed(scores: Any) -> Tensor:
+    """Scores as one tensor; those of several kinds of parts one after the other."""
+    return scores if isinstance(scores, Tensor) else torch.cat([part.flatten(1) for part in scores], 1)
