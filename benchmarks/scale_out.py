@@ -16,7 +16,6 @@ import numpy as np
 from benchmarks import measure, report, scale_page
 from nashlearn import NashClassifier, games
 from nashlearn.dask.reduction import Partitions, shared
-from nashlearn.dask.rows import evaluate_rows
 from nashlearn.training import Problem
 from nashlearn.training.designs.rows import PerClass
 
@@ -162,7 +161,7 @@ def per_row(d: int, k: int, rows: int = 50_000) -> dict[str, float]:
     w = 0.1 * np.random.default_rng(0).standard_normal(problem.design.size)
     return {
         "generate": measure.per_call(lambda: generate(0, rows, d, k), least=0.5) / rows,
-        "evaluate": measure.per_call(lambda: evaluate_rows(problem, w, 0.02), least=0.5) / rows,
+        "evaluate": measure.per_call(lambda: problem.evaluate(w, 0.02), least=0.5) / rows,
     }
 
 

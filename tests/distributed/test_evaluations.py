@@ -13,7 +13,7 @@ da = pytest.importorskip("dask.array")
 from nashlearn import games  # noqa: E402
 from nashlearn.dask.collections import row_partitions  # noqa: E402
 from nashlearn.dask.reduction import PartitionedProblem, Partitions  # noqa: E402
-from nashlearn.dask.rows import _evaluate, _Task, evaluate_rows, merged, survey_rows  # noqa: E402
+from nashlearn.dask.rows import _evaluate, _Task, row_facts  # noqa: E402
 from nashlearn.games.rows.thresholds import ThresholdGame  # noqa: E402
 from nashlearn.training.designs.rows import PerClass, Shared  # noqa: E402
 from nashlearn.training.problem import Problem  # noqa: E402
@@ -43,9 +43,9 @@ def test_planes_touch_the_loss_and_support_it(name, seed, smoothing):
     """``loss(w) = <g, w> + entropy - penalty`` where the plane was taken, and at least that elsewhere."""
     game = GAMES[name]
     problem, w, other = drawn(game, seed)
-    seen = evaluate_rows(problem, w, smoothing)
+    seen = problem.evaluate(w, smoothing)
     assert seen.loss == pytest.approx(seen.gradient @ w + seen.entropy - seen.penalty, abs=1e-9)
-    assert evaluate_rows(problem, other, smoothing).loss >= seen.gradient @ other + seen.entropy - seen.penalty - 1e-9
+    assert problem.evaluate(other, smoothing).loss >= seen.gradient @ other + seen.entropy - seen.penalty - 1e-9
     scores = problem.design.scores(problem.X, w.reshape(problem.shape))
     exact = problem.omega @ game.loss_value(scores, problem.y)
     if smoothing:
@@ -61,7 +61,7 @@ def test_planes_touch_the_loss_and_support_it(name, seed, smoothing):
 def test_the_penalty_is_that_of_uniform_labels_where_smoothing_is_all():
     """``Omega = (1/k - 1) / 2`` at the uniform distribution, which the least scores and a large smoothing give."""
     problem, _, _ = drawn(GAMES["zero_one"])
-    seen = evaluate_rows(problem, np.zeros(problem.design.size), 100.0)
+    seen = problem.evaluate(np.zeros(problem.design.size), 100.0)
     assert seen.penalty == pytest.approx(-100.0 / 3.0 * problem.omega.sum())
     assert seen.entropy == pytest.approx(2.0 / 3.0 * problem.omega.sum())
 
@@ -77,17 +77,17 @@ def test_partitions_say_together_what_one_says(parts, smoothing):
     with dask.config.set(scheduler="synchronous"):
         delayed = row_partitions(blocks[0], y=blocks[1], sample_weight=blocks[2])
         cut = PartitionedProblem(Partitions(delayed, True), _evaluate, task, w.size)
-        there, here = cut.evaluate(w, smoothing), evaluate_rows(whole, w, smoothing)
+        there, here = cut.evaluate(w, smoothing), whole.evaluate(w, smoothing)
     for name in ("loss", "gradient", "entropy", "penalty"):
         assert getattr(there, name) == pytest.approx(getattr(here, name), rel=1e-8), name  # but for rounding
 
 
-def test_surveys_add_up():
+def test_facts_add_up():
     rng = np.random.default_rng(0)
     X, y, weight = rng.normal(size=(40, 3)), rng.choice(["a", "b", "c"], 40), rng.random(40)
     y[:20][y[:20] == "b"] = "a"  # the first part lacks a class
-    whole = survey_rows(X, y, weight)
-    both = merged(survey_rows(X[:20], y[:20], weight[:20]), survey_rows(X[20:], y[20:], weight[20:]))
+    whole = row_facts(X, y, weight)
+    both = row_facts(X[:20], y[:20], weight[:20]) + row_facts(X[20:], y[20:], weight[20:])
     assert list(whole.labels) == list(both.labels) == ["a", "b", "c"]
     assert both.counts == pytest.approx(whole.counts) and both.squares == pytest.approx(whole.squares)
     for label, counts in zip(whole.labels, whole.counts, strict=True):

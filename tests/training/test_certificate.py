@@ -14,6 +14,7 @@ from training_problems import LOSSES, data, per_class, thresholded
 
 from nashlearn import NashOrdinalClassifier, games
 from nashlearn.training import train
+from nashlearn.training.methods.linear import Linear
 from nashlearn.training.progress import Progress
 
 NAMES = ["zero_one", "zero_one-weighted", "absolute", "squared", "abstain-0.2", "abstain-0.6", "cost-tall", "cost-ties"]
@@ -23,7 +24,9 @@ def fitted(problem, tol, max_iter=2000, start=None, seed=0):
     """The result, and whether a ConvergenceWarning came with it; any other warning is an error."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        trained = train(problem, tol=tol, max_iter=max_iter, random_state=np.random.default_rng(seed), start=start)
+        trained = train(
+            problem, Linear(), tol=tol, max_iter=max_iter, random_state=np.random.default_rng(seed), start=start
+        )
     assert all(issubclass(w.category, ConvergenceWarning) for w in caught), [str(w.message) for w in caught]
     return trained, bool(caught)
 
@@ -139,7 +142,7 @@ def test_an_interrupt_keeps_the_best_weights(n, after, monkeypatch):
     monkeypatch.setattr(Progress, "offer", interrupted)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        trained = train(problem, tol=1e-9, max_iter=1000, random_state=np.random.default_rng(0))
+        trained = train(problem, Linear(), tol=1e-9, max_iter=1000, random_state=np.random.default_rng(0))
     assert any("interrupted" in str(w.message) for w in caught)
     assert any(issubclass(w.category, ConvergenceWarning) for w in caught)
     primal, dual = min(p for p, _ in offered), max(0.0, *(d for _, d in offered))  # no loss is negative
@@ -155,7 +158,7 @@ def test_an_interrupt_before_any_weights_gives_weights_of_zero(monkeypatch):
     monkeypatch.setattr(Progress, "offer", interrupted)
     problem = any_problem("zero_one", 60, 1e-3)
     with pytest.warns() as caught:
-        trained = train(problem, tol=1e-3, max_iter=10, random_state=np.random.default_rng(0))
+        trained = train(problem, Linear(), tol=1e-3, max_iter=10, random_state=np.random.default_rng(0))
     assert any("interrupted" in str(w.message) for w in caught)
     assert not trained.w.any()
     assert trained.objective == pytest.approx(objective(problem, trained), rel=1e-12)

@@ -15,9 +15,11 @@ from sklearn.metrics.pairwise import linear_kernel
 from training_problems import LOSSES, data, per_class, shares, thresholded
 
 from nashlearn.games.rows.thresholds import ThresholdGame
-from nashlearn.training import linear, train
+from nashlearn.training import train
 from nashlearn.training.designs.gram import Gram, Kernel
-from nashlearn.training.designs.span import KernelProblem, SpanPerClass, SpanShared, climb
+from nashlearn.training.designs.span import KernelProblem, SpanPerClass, SpanShared
+from nashlearn.training.methods.climb import Climb
+from nashlearn.training.methods.linear import Linear
 from nashlearn.training.progress import Progress
 
 NAMES = ["zero_one", "zero_one-weighted", "absolute", "squared", "abstain-0.2", "abstain-0.6", "cost-tall", "cost-ties"]
@@ -74,7 +76,7 @@ def problems(name, X, y, omega, alpha, bias):
         plain = thresholded(X, y, K, alpha, omega)
     else:
         plain = per_class(X, y, LOSSES[name](K), alpha, omega, bias)
-    return [(plain, linear, linear_gap), (as_kernel(name, X, y, omega, alpha, bias), climb, kernel_gap)]
+    return [(plain, Linear(), linear_gap), (as_kernel(name, X, y, omega, alpha, bias), Climb(), kernel_gap)]
 
 
 @pytest.mark.parametrize("name", [*NAMES, "thresholds"])
@@ -101,7 +103,7 @@ def test_perturbed_optima_have_gaps_that_hold_and_vanish(name, seed):
     X, y, omega, alpha, bias, optimum = drawn(name, seed)
     slack = REFERENCE * optimum + 1e-10
     for problem, method, gap in problems(name, X, y, omega, alpha, bias):
-        best = train(problem, tol=1e-8, max_iter=4000, random_state=np.random.default_rng(0), method=method)
+        best = train(problem, method, tol=1e-8, max_iter=4000, random_state=np.random.default_rng(0))
         step, other = rng.normal(size=problem.shape), label_distributions(name, rng)
         size = 1.0 + np.abs(best.w).max()
         found = []

@@ -10,13 +10,14 @@ from qp_reference import per_class_optimum, threshold_optimum
 from training_problems import LOSSES, data, per_class, shares, thresholded
 
 from nashlearn.training import train
+from nashlearn.training.methods.linear import Linear
 
 TIGHT = 1e-9
 REFERENCE = 1e-7  # accuracy of the reference
 
 
 def solve(problem, tol=TIGHT, max_iter=5000, **options):
-    return train(problem, tol=tol, max_iter=max_iter, random_state=np.random.default_rng(0), **options)
+    return train(problem, Linear(), tol=tol, max_iter=max_iter, random_state=np.random.default_rng(0), **options)
 
 
 def assert_optimal(trained, optimum):

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nashlearn.training.methods.planes import Planes
+from nashlearn.training.state import packed, unpacked
 
 SIZE = 4
 
@@ -34,7 +35,7 @@ def drawn(seed: int, count: int, size: int = SIZE):
 @given(st.integers(0, 2**32 - 1), st.integers(1, 8), st.sampled_from([0.0, 0.7]), st.sampled_from([0.3, 2.0]))
 def test_the_bound_is_the_optimum_of_the_planes_that_are_kept(seed, count, smoothing, alpha):
     slopes, entropy, omega = drawn(seed, count)
-    planes = Planes(SIZE, capacity=8)
+    planes = Planes.none(SIZE, 9)
     for plane in zip(slopes, entropy, omega, strict=True):
         planes.add(*plane)
     assert planes.bound(alpha, smoothing) == pytest.approx(
@@ -56,7 +57,7 @@ def test_merged_planes_bound_from_below_and_lose_little(seed, count, smoothing, 
     As in a line search, some planes come between two bounds.
     """
     slopes, entropy, omega = drawn(seed, count, size)
-    planes, last = Planes(size, capacity=6), -np.inf
+    planes, last = Planes.none(size, 7), -np.inf
     for t in range(count):
         planes.add(slopes[t], entropy[t], omega[t])
         if t % stride and t < count - 1:
@@ -72,21 +73,20 @@ def test_merged_planes_bound_from_below_and_lose_little(seed, count, smoothing, 
 @settings(max_examples=15)
 def test_a_mixture_bounds_every_smoothing(seed, count):
     slopes, entropy, omega = drawn(seed, count)
-    planes = Planes(SIZE, capacity=6)
+    planes = Planes.none(SIZE, 7)
     for t in range(count):
         planes.add(slopes[t], entropy[t], omega[t])
         found = planes.bound(0.5, 0.7)
     assert planes.mixed(0.5, 0.7) == pytest.approx(found, abs=1e-12)
     assert planes.mixed(0.5, 0.0) <= best_bound(slopes, entropy, 0.5) + 1e-7
     assert planes.mixed(0.5, 2.0) <= best_bound(slopes, entropy - 2.0 * omega, 0.5) + 1e-7
-    again = Planes(SIZE, capacity=6)
-    again.restore(planes.state)
+    again = unpacked(Planes, {name: array.copy() for name, array in packed(planes).items()})
     assert again.mixed(0.5, 2.0) == planes.mixed(0.5, 2.0)
     assert again.bound(0.3, 0.1) == planes.bound(0.3, 0.1)
 
 
 def test_one_plane():
-    planes = Planes(SIZE)
+    planes = Planes.none(SIZE)
     assert planes.bound(1.0, 0.0) == planes.mixed(1.0, 0.0) == -np.inf
     planes.add(np.array([1.0, 2.0, 0.0, 2.0]), 0.75, -0.5)
     for alpha, smoothing in ((2.0, 0.0), (0.5, 0.0), (2.0, 1.5)):
@@ -96,7 +96,7 @@ def test_one_plane():
 
 
 def test_a_plane_of_unknown_smoothing_bounds_the_game_alone():
-    planes = Planes(SIZE)
+    planes = Planes.none(SIZE)
     planes.add(np.zeros(SIZE), 0.75, np.inf)
     assert planes.bound(1.0, 0.3) == -np.inf
     assert planes.bound(1.0, 0.0) == 0.75

@@ -15,7 +15,9 @@ from training_problems import per_class, thresholded
 from nashlearn import games
 from nashlearn.training import train
 from nashlearn.training.designs.gram import Gram, Kernel
-from nashlearn.training.designs.span import KernelProblem, SpanPerClass, climb
+from nashlearn.training.designs.span import KernelProblem, SpanPerClass
+from nashlearn.training.methods.climb import Climb
+from nashlearn.training.methods.linear import Linear
 
 ONE = Fraction(1)
 
@@ -68,14 +70,14 @@ def drawn(seed):
 
 def train_per_class(x, y, omega, alpha):
     problem = per_class(x[:, None], y, games.zero_one(2), alpha, omega, bias=0.0)
-    trained = train(problem, tol=1e-3, max_iter=1000, random_state=np.random.default_rng(0))
+    trained = train(problem, Linear(), tol=1e-3, max_iter=1000, random_state=np.random.default_rng(0))
     return exact(trained.w[:, 0]), trained.dual_gap, x
 
 
 def train_thresholds(x, y, omega, alpha):
     """One threshold and no feature but the constant one."""
     problem = thresholded(np.zeros((y.size, 0)), y, 2, alpha, omega)
-    trained = train(problem, tol=1e-3, max_iter=1000, random_state=np.random.default_rng(0))
+    trained = train(problem, Linear(), tol=1e-3, max_iter=1000, random_state=np.random.default_rng(0))
     return [Fraction(0), *exact(trained.w)], trained.dual_gap, np.ones(y.size)
 
 
@@ -83,7 +85,7 @@ def train_kernel(x, y, omega, alpha):
     """Weights are those of the function, from its coefficients as they were kept."""
     gram = Gram(Kernel(linear_kernel, 1.0, 3, 0.0, x[:, None]), x[:, None], 0.0, 10)
     problem = KernelProblem(gram, y, omega, alpha, games.zero_one(2), SpanPerClass(2))
-    trained = train(problem, method=climb, tol=1e-9, max_iter=1000, random_state=np.random.default_rng(0))
+    trained = train(problem, Climb(), tol=1e-9, max_iter=1000, random_state=np.random.default_rng(0))
     C = np.array([exact(row) for row in trained.w])
     return list(exact(x) @ C), trained.dual_gap, x
 

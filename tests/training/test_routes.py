@@ -6,36 +6,32 @@ import numpy as np
 import pytest
 from training_problems import LOSSES, data, per_class, thresholded
 
-import nashlearn.training.driver as fit
+import nashlearn.training.methods.linear as linear_module
 import nashlearn.training.methods.newton as newton_module
 from nashlearn.training import train
-from nashlearn.training.methods.ascent import ascend
-from nashlearn.training.methods.newton import least_squares_start, newton
-from nashlearn.training.progress import Progress
+from nashlearn.training.methods.ascent import Ascent, AscentState
+from nashlearn.training.methods.linear import Linear
+from nashlearn.training.methods.newton import Newton, NewtonState
 
 ROUTED = ["zero_one", "zero_one-weighted", "absolute", "squared", "abstain-0.2", "abstain-0.6", "cost-tall"]
 
 
 def by_ascent(problem, tol, max_iter=20_000):
-    progress, Q = Progress(tol, max_iter), problem.truth()
-    ascend(problem, Q, progress, np.random.default_rng(0), alternative=np.inf)
-    return progress
+    return train(problem, Ascent(), tol=tol, max_iter=max_iter, random_state=np.random.default_rng(0))
 
 
 def by_newton(problem, tol, max_iter=3000):
-    progress, Q = Progress(tol, max_iter), 0.5 * (problem.truth() + problem.game.uncertain)
-    newton(problem, least_squares_start(problem), Q, progress, np.random.default_rng(0), 0.25 * problem.game.scale)
-    return progress
+    return train(problem, Newton(), tol=tol, max_iter=max_iter, random_state=np.random.default_rng(0))
 
 
 def assert_agree(*runs, tol):
     """Each run reaches ``tol``, and the intervals that hold the optimum meet."""
     for run in runs:
-        assert run.gap <= tol
-    highest_dual, lowest_primal = max(run.dual for run in runs), min(run.primal for run in runs)
+        assert run.dual_gap <= tol
+    highest_dual, lowest_primal = max(run.rounds[-1].bound for run in runs), min(run.objective for run in runs)
     for run in runs:
-        assert run.primal * (1 - run.gap) <= lowest_primal * (1 + 1e-12)
-        assert run.primal >= highest_dual * (1 - 1e-12)
+        assert run.objective * (1 - run.dual_gap) <= lowest_primal * (1 + 1e-12)
+        assert run.objective >= highest_dual * (1 - 1e-12)
 
 
 @pytest.mark.parametrize("csr", [False, True], ids=["dense", "csr"])
@@ -66,24 +62,18 @@ def test_train_takes_both_routes_to_the_same_optimum(n, newton_first, name, monk
     problem = per_class(X, y, LOSSES[name](3), alpha=1e-3)
     taken = []
 
-    def watch(module_name):
-        original = getattr(fit, module_name)
+    class Watched(Linear):
+        def update(self, run, state):
+            taken.append(type(state))
+            return super().update(run, state)
 
-        def watched(*args):
-            taken.append(module_name)
-            return original(*args)
-
-        monkeypatch.setattr(fit, module_name, watched)
-
-    watch("ascend")
-    watch("newton")
     rng = np.random.default_rng(0)
-    trained = train(problem, tol=1e-8, max_iter=3000, random_state=rng)
-    assert taken[0] == ("newton" if newton_first else "ascend")
+    trained = train(problem, Watched(), tol=1e-8, max_iter=3000, random_state=rng)
+    assert taken[0] is (NewtonState if newton_first else AscentState)
     routes = len(taken)
-    monkeypatch.setattr(fit, "_CROWDED", np.inf if newton_first else 0)
-    other = train(problem, tol=1e-8, max_iter=3000, random_state=rng)
-    assert taken[routes] == ("ascend" if newton_first else "newton")
+    monkeypatch.setattr(linear_module, "_CROWDED", np.inf if newton_first else 0)
+    other = train(problem, Watched(), tol=1e-8, max_iter=3000, random_state=rng)
+    assert taken[routes] is (AscentState if newton_first else NewtonState)
     assert trained.dual_gap <= 1e-8
     assert other.dual_gap <= 1e-8
     assert abs(trained.objective - other.objective) <= 1e-8 * max(trained.objective, other.objective)

@@ -12,7 +12,8 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from nashlearn import NashClassifier, games
-from nashlearn.training.methods.descent import anneal, minimise
+from nashlearn.training.driver import train
+from nashlearn.training.methods.descent import Descent
 from nashlearn.training.methods.planes import Planes
 from nashlearn.training.objective import Evaluation
 from nashlearn.training.problem import smooth_rows
@@ -31,9 +32,7 @@ class Rows:
         self.y = np.argmax(self.X @ rng.normal(size=(d, k)) + rng.normal(size=(n, k)), axis=1)
         self.game, self.Y = games.zero_one(k), np.eye(k)[self.y]
         self.n_weights, self.calls = k * d, 0
-
-    def curvature(self):
-        return np.tile((self.X**2).mean(axis=0), self.Y.shape[1])
+        self.curvature = np.tile((self.X**2).mean(axis=0), k)
 
     def evaluate(self, w, smoothing):
         self.calls += 1
@@ -59,7 +58,7 @@ def test_smoothed_optimum_is_that_of_scipy(smoothing):
         return 0.5 * ALPHA * w @ w + seen.loss, ALPHA * w + seen.gradient
 
     reference = minimize(objective, np.zeros(problem.n_weights), jac=True, options={"gtol": 1e-9}).fun
-    found = minimise(problem, ALPHA, smoothing=smoothing, tol=1e-6, max_iter=500)
+    found = train(problem, Descent((smoothing,), smoothing), alpha=ALPHA, tol=1e-6, max_iter=500)
     assert found.dual_gap <= 1e-6
     assert found.objective == pytest.approx(reference, rel=2e-6)
     assert found.loss + 0.5 * ALPHA * found.w @ found.w == pytest.approx(found.objective)
@@ -68,7 +67,7 @@ def test_smoothed_optimum_is_that_of_scipy(smoothing):
 def test_annealing_reaches_the_game():
     problem = Rows()
     exact = NashClassifier(alpha=ALPHA, fit_intercept=False, tol=1e-10).fit(problem.X, problem.y).objective_
-    found = anneal(problem, ALPHA, schedule=[0.1 * 0.25**i for i in range(8)], tol=1e-3, max_iter=2000)
+    found = train(problem, Descent([0.1 * 0.25**i for i in range(8)]), alpha=ALPHA, tol=1e-3, max_iter=2000)
     assert found.dual_gap <= 1e-3
     assert exact * (1 - 1e-9) <= found.objective <= exact / (1 - found.dual_gap)
 
@@ -77,7 +76,7 @@ def test_smoother_stages_certify_the_target():
     """No bound on the way exceeds the optimum of the game that was asked for, and objectives are not below it."""
     problem, rounds = Rows(), []
     exact = NashClassifier(alpha=ALPHA, fit_intercept=False, tol=1e-10).fit(problem.X, problem.y).objective_
-    anneal(problem, ALPHA, schedule=[2.0, 0.5, 0.1, 0.01], tol=0.02, max_iter=2000, callback=rounds.append)
+    train(problem, Descent([2.0, 0.5, 0.1, 0.01]), alpha=ALPHA, tol=0.02, max_iter=2000, callback=rounds.append)
     assert len(rounds) > 5 and rounds[-1].gap < 0.5
     assert all(seen.bound <= exact * (1 + 1e-9) <= seen.objective * (1 + 2e-9) for seen in rounds)
 
@@ -89,20 +88,20 @@ def test_a_smaller_tol_does_not_end_at_a_worse_model(max_iter, factor):
     """Within the same iterations: smoother stages are not solved to an accuracy that their smoothing makes useless."""
     schedule = [0.5 * factor**i for i in range(6)]
     tols = (1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
-    found = [anneal(Rows(), ALPHA, schedule=schedule, tol=tol, max_iter=max_iter).objective for tol in tols]
+    found = [train(Rows(), Descent(schedule), alpha=ALPHA, tol=tol, max_iter=max_iter).objective for tol in tols]
     assert all(b <= a * (1 + 1e-9) for a, b in itertools.pairwise(found))
 
 
 def test_a_start_at_the_optimum_ends_at_once():
     problem = Rows()
-    found = minimise(problem, ALPHA, smoothing=0.5, tol=1e-5, max_iter=500)
-    again = minimise(problem, ALPHA, smoothing=0.5, tol=1e-4, max_iter=500, start=found.w)
+    found = train(problem, Descent((0.5,), 0.5), alpha=ALPHA, tol=1e-5, max_iter=500)
+    again = train(problem, Descent((0.5,), 0.5), alpha=ALPHA, tol=1e-4, max_iter=500, start=found.w)
     assert again.n_iter == 0
 
 
 def test_no_iterations_warn():
     with pytest.warns(ConvergenceWarning, match="above tol"):
-        found = minimise(Rows(), ALPHA, smoothing=0.5, tol=1e-9, max_iter=1)
+        found = train(Rows(), Descent((0.5,), 0.5), alpha=ALPHA, tol=1e-9, max_iter=1)
     assert found.dual_gap > 1e-9
 
 
@@ -119,7 +118,7 @@ def test_interruption_keeps_the_best(call):
 
     problem.evaluate = interrupted
     with pytest.warns() as record:
-        found = anneal(problem, ALPHA, schedule=[0.5, 0.1], tol=1e-6, max_iter=500)
+        found = train(problem, Descent([0.5, 0.1]), alpha=ALPHA, tol=1e-6, max_iter=500)
     assert any("interrupted" in str(w.message) for w in record)
     start = evaluate(np.zeros(problem.n_weights), 0.0).loss
     assert found.objective <= start
@@ -131,7 +130,7 @@ def test_planes_bound_their_maximum(seed, count, smoothing):
     """The bound never exceeds ``min_w alpha/2 |w|^2 + max_t <g_t, w> + e_t``, and no single plane beats it."""
     rng = np.random.default_rng(seed)
     slopes, entropy, omega = rng.normal(size=(count, 5)), rng.random(count), -rng.random(count)
-    planes = Planes(5, capacity=8)
+    planes = Planes.none(5, 9)
     bounds = []
     for t in range(count):
         planes.add(slopes[t], entropy[t], omega[t] if t % 3 else np.inf)
@@ -155,7 +154,7 @@ def test_the_bound_is_that_of_the_best_mixture_of_planes(alpha, seed):
     rng = np.random.default_rng(seed)
     slopes = rng.normal(size=(20, 8)) * np.logspace(0, -4, 20)[:, None]
     heights = rng.random(20)
-    planes = Planes(8)
+    planes = Planes.none(8)
     for slope, height in zip(slopes, heights, strict=True):
         planes.add(slope, height, 0.0)
         found = planes.bound(alpha, 0.0)
@@ -172,5 +171,5 @@ def test_the_bound_is_that_of_the_best_mixture_of_planes(alpha, seed):
 
 def test_a_guess_that_overflows_is_none():
     problem = Rows()
-    problem.curvature = lambda: np.full(problem.n_weights, np.inf)
-    assert minimise(problem, ALPHA, smoothing=0.1, tol=1e-4, max_iter=300).dual_gap <= 1e-4
+    problem.curvature = np.full(problem.n_weights, np.inf)
+    assert train(problem, Descent((0.1,), 0.1), alpha=ALPHA, tol=1e-4, max_iter=300).dual_gap <= 1e-4

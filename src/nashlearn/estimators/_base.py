@@ -17,12 +17,15 @@ from nashlearn.dask.answers import averaged, lazily
 from nashlearn.dask.collections import is_collection
 from nashlearn.dask.rows import fit_rows
 from nashlearn.estimators._deciding import DECISIONS
-from nashlearn.estimators._parameters import check_parameters, number, opened_checkpoint
+from nashlearn.estimators._parameters import check_parameters, number
 from nashlearn.estimators._streaming import StreamingNash
-from nashlearn.training import Problem, Trained, linear, train
+from nashlearn.training import Method, Problem, Trained, train
 from nashlearn.training.designs.gram import Gram, Kernel
 from nashlearn.training.designs.rows import PerClass
-from nashlearn.training.designs.span import KernelProblem, SpanPerClass, climb
+from nashlearn.training.designs.span import KernelProblem, SpanPerClass
+from nashlearn.training.methods.climb import Climb
+from nashlearn.training.methods.linear import Linear
+from nashlearn.training.opening import opened_checkpoint
 from nashlearn.training.progress import Round, scaling_advice
 
 __all__ = ["FLOATS", "BaseNash", "PerClassNash", "number"]
@@ -103,20 +106,21 @@ class BaseNash(StreamingNash, ClassifierMixin, BaseEstimator):
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         game, design, span, bias = self._game_and_scores(classes.size, X.shape[1])
         problem: Any
+        method: Method
         kernel = None
         if self.kernel is None:
-            problem = Problem(X, codes, omega, float(self.alpha), game, design)
+            problem, method = Problem(X, codes, omega, float(self.alpha), game, design), Linear()
         else:
             kernel = Kernel(self.kernel, self.gamma, self.degree, self.coef0, X)
             gram = Gram(kernel, X, bias, self.cache_size)
             gram.refuse_indefinite(rng)
-            problem = KernelProblem(gram, codes, omega, float(self.alpha), game, span)
+            problem, method = KernelProblem(gram, codes, omega, float(self.alpha), game, span), Climb()
         spread = float(np.sqrt(0.5 * (omega**2 @ problem.squared_diameters())))
         if not np.isfinite(spread):
             raise ValueError("X has values so large that the squares of its rows overflow; scale the features.")
         trained = train(
             problem,
-            method=linear if self.kernel is None else climb,
+            method,
             tol=self.tol,
             max_iter=self.max_iter,
             random_state=rng,
@@ -144,8 +148,7 @@ class BaseNash(StreamingNash, ClassifierMixin, BaseEstimator):
         if self._kernel is None:
             self._store(trained.w)
         self._weight_norm = trained.norm
-        loss = trained.objective - 0.5 * float(self.alpha) * trained.norm**2
-        self._loss_of_training = float(np.maximum(loss, 0.0)) + trained.error  # rounding may make it negative
+        self._loss_of_training = float(np.maximum(trained.loss, 0.0)) + trained.error  # rounding may make it negative
         self._moment_spread = spread
         if self.warm_start:
             self._trained: Trained = trained

@@ -1,4 +1,4 @@
-"""Parameters that many estimators share: what they accept, and which of them a checkpoint belongs to."""
+"""Parameters that many estimators share: what they accept."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from nashlearn.training.checkpoint import Checkpoint
-from nashlearn.training.fingerprint import fingerprint
-
-__all__ = ["check_parameters", "number", "opened_checkpoint"]
+__all__ = ["check_parameters", "number"]
 
 _LEAST, _MOST = 1e-100, 1e100  # of what is divided by or squared
 _CHOICES: dict[str, tuple[Any, ...]] = {
@@ -24,11 +21,6 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "decision": ("scores", "equilibrium"),  # of parsers; rows have one more
     "propensity": ("homogeneous", "node"),
 }
-# These say how long and how loudly to train, or how to answer, not what to train: a checkpoint outlives a change.
-_OF_THE_RUN = {
-    "tol", "max_iter", "max_time", "checkpoint", "callback", "verbose", "n_jobs", "cache_size", "warm_start",
-    "decision", "abstain_label",
-}  # fmt: skip
 
 
 def number(value: Any, name: str) -> float:
@@ -80,13 +72,3 @@ def _check_choices(given: dict[str, Any], accepted: dict[str, tuple[Any, ...]]) 
         value = given.get(name, choices[0])
         if not isinstance(value, str | bool | np.bool_ | numbers.Integral) or value not in choices:
             raise ValueError(f"{name} must be one of {choices}; got {value!r}.")
-
-
-def opened_checkpoint(estimator: Any, *data: Any) -> Checkpoint | None:
-    """The checkpoint that the estimator asks for, of this estimator's training on these data."""
-    if estimator.checkpoint is None:
-        return None
-    parameters = {k: v for k, v in estimator.get_params(deep=False).items() if k not in _OF_THE_RUN}
-    if not isinstance(parameters.get("random_state"), numbers.Integral):
-        parameters.pop("random_state", None)
-    return Checkpoint(estimator.checkpoint, fingerprint(type(estimator).__qualname__, parameters, *data))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,14 +11,9 @@ from nashlearn import games
 from nashlearn.dask.answers import averaged, lazily
 from nashlearn.estimators._base import PerClassNash
 from nashlearn.estimators._deciding import DecidingNash
+from nashlearn.games.catalogue import LOSSES, NAMED
 
 __all__ = ["NashClassifier"]
-
-_NAMED: dict[str, Callable[[int], Any]] = {
-    "zero_one": games.zero_one,
-    "absolute": games.absolute,
-    "squared": games.squared,
-}
 
 
 class NashClassifier(DecidingNash, PerClassNash):
@@ -150,16 +144,16 @@ class NashClassifier(DecidingNash, PerClassNash):
 
     def _make_game(self, k: int) -> Any:
         if isinstance(self.loss, str):
-            if self.loss not in _NAMED:
+            if self.loss not in LOSSES:
                 raise ValueError(
-                    f"loss must be one of {tuple(_NAMED)}, a cost matrix or a callable; got {self.loss!r}."
+                    f"loss must be one of {LOSSES}, a cost matrix or a callable; got {self.loss!r}."
                     + (" For abstention use NashAbstainer." if self.loss == "abstain" else "")
                 )
-            return _NAMED[self.loss](k)
+            return NAMED[self.loss](k)
         try:
             game = self.loss(k) if callable(self.loss) else games.cost(self.loss)
         except (TypeError, ValueError, OverflowError) as error:
-            raise ValueError(f"loss must be one of {tuple(_NAMED)}, a cost matrix or a callable: {error}") from error
+            raise ValueError(f"loss must be one of {LOSSES}, a cost matrix or a callable: {error}") from error
         if not hasattr(game, "n_labels"):
             raise TypeError(f"loss must map the number of classes to a game of nashlearn.games; it returned {game!r}.")
         if game.n_labels != k:

@@ -34,7 +34,7 @@ from numpy.lib import format as npy
 
 __all__ = ["Checkpoint", "Saved", "pack_generator", "replacing", "unpack_generator"]
 
-_FORMAT = "nashlearn checkpoint 4"
+_FORMAT = "nashlearn checkpoint 5"
 _SECONDS = 3.0  # between two checkpoints at least,
 _SHARE = 0.05  # and of the time at most
 

@@ -1,33 +1,48 @@
-"""Which method trains what, and the certificate of the result."""
+"""One driver for every method of training: it offers, saves, resumes, warns, and certifies what it returns.
+
+A *method* is an object that says what it needs of a problem and how its state is made (``init``) and moved on
+(``update``). Whatever the method, weights that it finds are offered to the same :class:`Progress`, its state is kept in
+the same checkpoint, and an interrupt leaves the best weights so far.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from nashlearn.training.blas import one_thread
-from nashlearn.training.checkpoint import Checkpoint
-from nashlearn.training.methods.ascent import ascend
-from nashlearn.training.methods.newton import DENSE_LIMIT, least_squares_start, newton, step_cost
-from nashlearn.training.problem import Problem
+from nashlearn.training.checkpoint import Checkpoint, pack_generator, unpack_generator
 from nashlearn.training.progress import Progress, Round, scaling_advice
+from nashlearn.training.state import packed, unpacked
 
-__all__ = ["Trained", "linear", "train"]
-
-_CROWDED = 6  # examples per weight from which the Newton method wins from the start
-_NEWTON_STEPS = 8  # steps in which Newton ends what ascent has begun, roughly
-_POLISHED = 1e-14
+__all__ = ["Method", "Offer", "Run", "Trained", "train"]
 
 
 @dataclass(frozen=True)
 class Trained:
-    """Weights with their certificate; ``Q`` is the dual point at which training stopped.
+    """Weights with their certificate.
 
-    ``error`` is how wrong rounding may have made ``objective``.
+    Attributes
+    ----------
+    w : ndarray
+        Weights, or the coefficients of a kernel model.
+    Q : ndarray
+        The dual point at which training stopped; of size 0 where the method keeps none.
+    alpha : float
+        Regularisation.
+    norm : float
+        ``|w|``, that of the function for kernel models.
+    objective, dual_gap : float
+        The objective at ``w``, and its relative distance to the optimum at most.
+    n_iter : int
+        Iterations taken.
+    rounds : list of Round
+        What each has shown.
+    error : float
+        How wrong rounding may have made ``objective``.
     """
 
     w: np.ndarray
@@ -40,82 +55,190 @@ class Trained:
     rounds: list[Round] = field(default_factory=list)
     error: float = 0.0
 
+    @property
+    def loss(self) -> float:
+        """The mean loss at ``w``, without the regulariser."""
+        return self.objective - 0.5 * self.alpha * self.norm**2
 
-def linear(
-    problem: Problem, Q: np.ndarray, progress: Progress, rng: np.random.Generator, start: Trained | None
-) -> None:
-    """Where there are few examples per weight, dual ascent first: its rounds are cheap and the optimum is sharp.
 
-    Where there are many, or where ascent would cost more than a Newton run from where it is, semismooth Newton.
+class Offer(NamedTuple):
+    """Weights, the objective there, a lower bound of the optimum, and how wrong rounding may have made either."""
+
+    w: np.ndarray
+    primal: float
+    dual: float
+    primal_error: float = 0.0
+    dual_error: float = 0.0
+
+
+@dataclass
+class Run:
+    """What a method works on: the problem, its regularisation, what is wanted and what is known so far.
+
+    ``start`` are results of an earlier run of the same shape, where there are any.
     """
-    design = problem.design
-    if progress.resumes == "newton":
-        newton(problem, progress.w, Q, progress, rng, problem.game.scale)  # which takes all but the data from there
-        return
-    newton_first = not design.sweepable or (design.size <= DENSE_LIMIT and problem.n >= _CROWDED * design.size)
-    if newton_first:
-        if problem.game.solve(np.zeros((1, problem.k))).value[0] == 0:  # an option without cost: no relative gap
-            progress.offer(np.zeros(design.shape), 0.0, 0.0)
-            return
-        w = least_squares_start(problem) if start is None else start.w
-        if start is None:
-            Q += problem.game.uncertain
-            Q *= 0.5
-        newton(problem, w, Q, progress, rng, 0.25 * problem.game.scale)
-        return
-    ascend(problem, Q, progress, rng, _NEWTON_STEPS * step_cost(problem))
-    if not progress.done:
-        newton(problem, progress.w, Q, progress, rng, 3.0 * problem.game.scale)
+
+    problem: Any
+    alpha: float
+    tol: float
+    progress: Progress
+    rng: np.random.Generator
+    start: Trained | None
+
+
+class Method:
+    """How weights are found. Subclasses give ``needs``, ``states``, ``init`` and ``update``.
+
+    A state is a dataclass of arrays and numbers (:mod:`nashlearn.training.state`) with a class attribute ``phase``, its
+    name in checkpoints, and a field ``over``, true once no update would help.
+    """
+
+    needs: ClassVar[tuple[str, ...]]  # attributes that a problem must have
+    states: ClassVar[tuple[type, ...]]  # classes of the states that the method goes through
+    unit: ClassVar[str] = "iterations"  # what ``n_iter`` counts
+
+    def init(self, run: Run) -> tuple[Any, Offer | None]:
+        """The first state, and what it has to offer."""
+        raise NotImplementedError
+
+    def update(self, run: Run, state: Any) -> tuple[Any, Offer | None]:
+        """The next state, and what it has to offer; ``state`` may be overwritten. Counts the iterations it takes."""
+        raise NotImplementedError
+
+    def resumed(self, run: Run, state: Any) -> None:
+        """Make ready what a checkpoint does not hold."""
+
+    def finish(self, run: Run, state: Any) -> None:
+        """Take a last look at the best weights."""
+
+    def rescue(self, run: Run, state: Any) -> Offer | None:
+        """What to offer after an interrupt besides the best so far; ``state`` is None before there was one."""
+        return None
+
+    def shape(self, problem: Any) -> tuple[int, ...]:
+        """Shape of the weights."""
+        return (problem.n_weights,)
+
+    def norm(self, problem: Any, w: np.ndarray) -> float:
+        """``|w|``."""
+        return float(np.linalg.norm(w))
+
+    def dual_point(self, state: Any) -> np.ndarray:
+        """Where the dual stands, for a later run to start from."""
+        return np.empty((0, 0))
+
+    def goal(self, problem: Any, tol: float) -> float:
+        """The gap to train to where ``tol`` is asked for."""
+        return tol
+
+    def threads(self, problem: Any) -> AbstractContextManager[None]:
+        """In which to run."""
+        return nullcontext()
+
+    def advice(self, run: Run, scaling: Callable[[], str]) -> str:
+        """What could be done about a gap above ``tol``."""
+        return f"Raise max_iter or alpha, or {scaling()}."
 
 
 def train(
     problem: Any,
+    method: Method,
     *,
     tol: float,
     max_iter: int,
-    random_state: np.random.Generator,
-    start: Trained | None = None,
-    method: Callable[..., None] = linear,
+    alpha: float | None = None,
+    start: Trained | np.ndarray | None = None,
+    random_state: np.random.Generator | None = None,
     verbose: int = 0,
     max_time: float | None = None,
     callback: Callable[[Round], object] | None = None,
     checkpoint: Checkpoint | None = None,
     advice: Callable[[], str] = scaling_advice,
 ) -> Trained:
-    """Minimise ``P`` to a relative gap of ``tol`` by the given method, or warn.
+    """Minimise ``alpha/2 |w|^2 + mean loss`` to a relative duality gap of ``tol`` by the given method, or warn.
 
-    Small problems go on to the limit of the arithmetic.
+    Parameters
+    ----------
+    problem
+        Whatever has the attributes that the method needs.
+    method : Method
+    tol, max_iter, max_time, verbose, callback, checkpoint
+        See :class:`nashlearn.training.progress.Progress` and :class:`nashlearn.training.checkpoint.Checkpoint`.
+    alpha : float, optional
+        Regularisation; that of the problem where it has its own.
+    start : Trained or ndarray, optional
+        An earlier result, or weights, to start from where it fits.
+    random_state : Generator, optional
+    advice : callable
+        Returns what to say about the scale of the features if training fails.
     """
-    if start is not None and start.w.shape != problem.shape:  # other features, or a kernel with other rows
-        start = None
+    lacking = [name for name in method.needs if not hasattr(problem, name)]
+    if lacking:
+        raise TypeError(
+            f"{type(method).__name__} needs a problem with {', '.join(method.needs)}; "
+            f"{type(problem).__name__} has no {', '.join(lacking)}."
+        )
     progress = Progress(
-        min(tol, _POLISHED) if problem.small else tol,
+        method.goal(problem, tol),
         max_iter,
         verbose,
         max_time=max_time,
         callback=callback,
-        checkpoint=checkpoint,
-        bound=0.0,  # costs are not negative, and so is no loss
+        bound=0.0 if problem.complete else -np.inf,  # costs are not negative, and so is no loss of a known label
     )
-    Q = _starting_point(problem, start)
+    rng = np.random.default_rng() if random_state is None else random_state
+    alpha = problem.alpha if alpha is None else alpha
+    run = Run(problem, alpha, tol, progress, rng, _fitting(start, method.shape(problem), alpha))
+    state: Any = None
     try:
-        with one_thread() if problem.narrow else nullcontext():
-            method(problem, Q, progress, random_state, start)
+        with method.threads(problem):
+            state = _saved(run, method, checkpoint)
+            if state is None:
+                state = _step(run, method.init(run), checkpoint)
+            while not (progress.done or state.over):
+                state = _step(run, method.update(run, state), checkpoint)
+            method.finish(run, state)
     except KeyboardInterrupt:
-        if not progress.w.size:
-            w = np.zeros(problem.shape) if start is None else start.w
-            progress.keep(w, problem.primal(w), 0.0)
+        if (offer := method.rescue(run, state)) is not None:
+            progress.keep(*offer)
         progress.interrupted()
-    if (w := problem.tidied(progress.w)) is not progress.w:
-        progress.exchange(w, problem.primal(w), problem.error(w))
-    progress.warn_unless(tol, lambda: f"Raise max_iter or alpha, or {advice()}.")
-    norm, error = problem.norm(w), progress.primal_error
-    return Trained(w, Q, problem.alpha, norm, progress.primal, progress.gap, progress.n_iter, progress.rounds, error)
+    progress.warn_unless(tol, lambda: method.advice(run, advice), method.unit)
+    w, error = progress.w, progress.primal_error
+    Q, norm = method.dual_point(state), method.norm(problem, w)
+    return Trained(w, Q, alpha, norm, progress.primal, progress.gap, progress.n_iter, progress.rounds, error)
 
 
-def _starting_point(problem: Any, start: Trained | None) -> np.ndarray:
-    """The last dual point where it fits, drawn towards the truth so that its weights are no longer than they were."""
-    Q = problem.truth()
-    if start is not None and start.Q.shape == Q.shape:
-        Q += min(1.0, problem.alpha / start.alpha) * (start.Q - Q)
-    return Q
+def _fitting(start: Trained | np.ndarray | None, shape: tuple[int, ...], alpha: float) -> Trained | None:
+    """An earlier result where it has this shape: that of other features, or of a kernel with other rows, has not."""
+    if isinstance(start, np.ndarray):
+        w = start.astype(np.float64)
+        start = Trained(w, np.empty((0, 0)), alpha, float(np.linalg.norm(w)), np.inf, np.inf, 0)
+    return start if start is not None and start.w.shape == shape else None
+
+
+def _step(run: Run, found: tuple[Any, Offer | None], checkpoint: Checkpoint | None) -> Any:
+    """Tell what a step has found, and save the state where that is due."""
+    (state, offer), progress = found, run.progress
+    if offer is not None:
+        progress.offer(*offer)
+    if checkpoint is not None and (progress.done or state.over or checkpoint.due()):
+        of_phase = {f"of_{name}": array for name, array in packed(state).items()}
+        own = {"phase": state.phase, "rng": pack_generator(run.rng), **progress.state}
+        checkpoint.save({**own, **of_phase})
+    return state
+
+
+def _saved(run: Run, method: Method, checkpoint: Checkpoint | None) -> Any:
+    """The state in the file of this run, with all that was known then; None where there is no file."""
+    if checkpoint is None or (saved := checkpoint.load()) is None:
+        return None
+    kinds = {kind.phase: kind for kind in method.states}  # type: ignore[attr-defined]
+    if str(saved["phase"]) not in kinds:
+        raise ValueError(f"The checkpoint {checkpoint.path} is of another method. Remove it, or choose another path.")
+    run.progress.restore(saved)
+    unpack_generator(run.rng, saved["rng"])
+    state: Any = unpacked(kinds[str(saved["phase"])], saved.under("of_"))
+    state.over = False  # a smaller tol may ask for more
+    if not run.progress.done:
+        method.resumed(run, state)
+    return state

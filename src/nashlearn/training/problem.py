@@ -10,32 +10,24 @@ Data are read in blocks, so that nothing of the size of ``X`` is ever made.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
-from nashlearn.games.rows.kernels import prox, risk, solve_rows
+from nashlearn.games.rows.kernels import prox, risk
 from nashlearn.training.designs.row_products import rows_of, squared_norms
+from nashlearn.training.objective import Evaluation, evaluation, summed
 from nashlearn.training.rounding import EXTRA, rounding
 
-__all__ = ["Problem", "risk_rows", "smooth_rows"]
+__all__ = ["Problem", "smooth_rows"]
 
 _SMALL = 20_000
 _NARROW = 500  # weights up to which the factors of a Hessian take milliseconds, and products are with few columns
 _BLOCK = 1 << 20  # bytes of scores in a block: stays in the second-level cache
 _DATA = 1 << 23  # bytes of data in a block: sparse rows, single precision and weighted rows are copied
-
-
-@njit(cache=True, nogil=True)
-def risk_rows(loss, Q, omega):
-    """Weighted sum of the Bayes risks of the rows of ``Q``."""
-    total = 0.0
-    for i in range(Q.shape[0]):
-        total += omega[i] * risk(loss, Q[i])
-    return total
 
 
 @njit(cache=True, nogil=True)
@@ -66,6 +58,7 @@ class Problem:
     """Data, a game, a design, the examples' shares ``omega`` of the mean loss, and ``alpha``."""
 
     complete = True  # every row has a label
+    curvature = None
 
     def __init__(self, X: Any, y: np.ndarray, omega: np.ndarray, alpha: float, game: Any, design: Any):
         self.X, self.y, self.omega, self.alpha = X, y, omega, alpha
@@ -91,6 +84,11 @@ class Problem:
     def shape(self) -> tuple[int, ...]:
         """Shape of the weights."""
         return self.design.shape
+
+    @property
+    def n_weights(self) -> int:
+        """Number of weights."""
+        return self.design.size
 
     @property
     def small(self) -> bool:
@@ -139,11 +137,23 @@ class Problem:
         )
 
     def _losses(self, scores: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """``F(scores_i) - <scores_i, y_i>`` of a block, by the same compiled code that ``Game.solve`` runs."""
-        value, gap, entropy = np.empty((3, scores.shape[0]))
-        p = np.empty((value.size, self.n_options))
-        solve_rows(self.loss, scores, value, np.empty_like(scores), p, gap, entropy)
-        return value - np.einsum("ij,ij->i", scores, Y)
+        """``F(scores_i) - <scores_i, y_i>`` of a block."""
+        return self.game.equilibria(scores).value - np.einsum("ij,ij->i", scores, Y)
+
+    def evaluate(self, w: np.ndarray, smoothing: float) -> Evaluation:
+        """Loss, gradient and plane at flat weights ``w``. Cost: the data twice, and a game for each row."""
+        return reduce(summed, (self._seen(part, block, w, smoothing) for part, block in self.blocks()))
+
+    def _seen(self, part: slice, block: Any, w: np.ndarray, smoothing: float) -> Evaluation:
+        scores, Y, omega = self.design.scores(block, w.reshape(self.shape)), self.truth(part), self.omega[part]
+
+        def slope(q: np.ndarray) -> np.ndarray:
+            G = np.zeros(self.design.shape)
+            self.design.add_moments(block, omega[:, None] * (q - Y), G)
+            return G.ravel()
+
+        agreed = float(omega @ np.einsum("ij,ij->i", scores, Y))
+        return evaluation(self.game.equilibria(scores, smoothing), omega, agreed, slope)
 
     def primal(self, w: np.ndarray) -> float:
         """``P(w)``."""
@@ -152,7 +162,7 @@ class Problem:
     def dual(self, Q: np.ndarray, w: np.ndarray) -> float:
         """``D(Q)``, where ``w`` is ``w(Q)``."""
         parts = (slice(start, start + self._step) for start in range(0, self.n, self._step))
-        risks = sum(risk_rows(self.loss, Q[part], self.omega[part]) for part in parts)
+        risks = sum(self.omega[part] @ self.game.risk(Q[part]) for part in parts)
         return float(risks - 0.5 * self.alpha * _square(w))
 
     @cached_property

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from nashlearn.training.checkpoint import Checkpoint, Saved
+from nashlearn.training.checkpoint import Saved
 
 __all__ = ["Progress", "Round", "relative_gap", "scaling_advice"]
 
@@ -86,8 +86,6 @@ class Progress:
         Seconds after which training stops, once there are weights.
     callback : callable, optional
         Called with each :class:`Round`.
-    checkpoint : Checkpoint, optional
-        Where the state is kept. A run that finds its own file goes on from there.
     bound : float, optional
         A lower bound of the objective that is known beforehand, without error.
     """
@@ -100,21 +98,16 @@ class Progress:
         *,
         max_time: float | None = None,
         callback: Callable[[Round], object] | None = None,
-        checkpoint: Checkpoint | None = None,
         bound: float = -np.inf,
     ):
         self.tol, self.max_iter, self.verbose = tol, max_iter, verbose
-        self.max_time, self.callback, self._checkpoint = max_time, callback, checkpoint
+        self.max_time, self.callback = max_time, callback
         self.primal, self.dual, self._bound = np.inf, bound, bound
         self.primal_error = self.dual_error = 0.0  # how wrong rounding may have made them
         self.w = np.zeros(0)
         self.n_iter = 0
         self.rounds: list[Round] = []
-        self.resumes: str | None = None
-        self._saved: Saved | None = None
         self._began, self._before = time.perf_counter(), 0.0
-        if checkpoint is not None and (saved := checkpoint.load()) is not None:
-            self._restore(saved)
 
     @property
     def gap(self) -> float:
@@ -190,34 +183,20 @@ class Progress:
         if self.callback is not None:
             self.callback(now)
 
-    def saves(self, ending: bool = False) -> bool:
-        """Whether to call :meth:`save` now: a checkpoint is due, or the phase is about to end."""
-        return self._checkpoint is not None and (ending or self.done or self._checkpoint.due())
+    @property
+    def state(self) -> dict[str, Any]:
+        """All that is known, for :meth:`restore`."""
+        rounds = np.array(self.rounds, dtype=np.float64).reshape(-1, len(Round._fields))
+        own = {"primal": self.primal, "dual": self.dual, "w": self.w, "n_iter": self.n_iter, "rounds": rounds}
+        return {**own, "primal_error": self.primal_error, "dual_error": self.dual_error}
 
-    def save(self, phase: str, **state: Any) -> None:
-        """Write what is known and the state of a phase, from which it can go on, to the checkpoint."""
-        if self._checkpoint is not None:
-            own = {"primal": self.primal, "dual": self.dual, "w": self.w, "n_iter": self.n_iter}
-            own["errors"] = (self.primal_error, self.dual_error)
-            rounds = np.array(self.rounds, dtype=np.float64).reshape(-1, len(Round._fields))
-            of_phase = {f"of_{name}": value for name, value in state.items()}
-            self._checkpoint.save({"phase": phase, **own, "rounds": rounds, **of_phase})
-
-    def resume(self, phase: str) -> Saved | None:
-        """The state of this phase in the checkpoint that was found, once; else None."""
-        if self.resumes != phase:
-            return None
-        saved, self._saved, self.resumes = self._saved, None, None
-        return saved
-
-    def _restore(self, saved: Saved) -> None:
+    def restore(self, saved: Saved) -> None:
+        """Know what :attr:`state` said, and go on from there."""
         self.primal, self.dual, self.n_iter = float(saved["primal"]), float(saved["dual"]), int(saved["n_iter"])
+        self.primal_error, self.dual_error = float(saved["primal_error"]), float(saved["dual_error"])
         self.w = saved["w"]
-        self.primal_error, self.dual_error = saved["errors"].tolist()
         self.rounds = [Round(int(row[0]), *row[1:].tolist()) for row in saved["rounds"]]
         self._before = self.rounds[-1].seconds if self.rounds else 0.0
-        self.resumes = str(saved["phase"])
-        self._saved = saved.under("of_")
 
     def interrupted(self) -> None:
         """Say that a key was pressed and what became of the work."""

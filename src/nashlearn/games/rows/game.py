@@ -52,6 +52,14 @@ class RowGame(Game):
         ``tol`` matters only where rounding is worse than that, ``start`` only with smoothing.
         """
         scores, smoothing = self._checked(scores), not_negative("smoothing", smoothing)
+        found = self.equilibria(scores, smoothing, joblib.effective_n_jobs(n_jobs), start)
+        self._warn(found.gap, tol)
+        return found
+
+    def equilibria(
+        self, scores: np.ndarray, smoothing: float = 0.0, n_jobs: int = 1, start: Equilibrium | None = None
+    ) -> Equilibrium:
+        """What :meth:`solve` returns, for scores that need no check: rows (n, labels), contiguous, of a float type."""
         n, dtype = scores.shape[0], scores.dtype
         value, gap, entropy = np.empty((3, n), dtype)
         q, p = np.empty((n, self.n_labels), dtype), np.empty((n, self.n_options), dtype)
@@ -67,10 +75,18 @@ class RowGame(Game):
             else:
                 kernels.solve_rows(self.params, scores[part], *arrays)
 
-        cuts = [*range(0, n, _PIECE), n]
-        threads(min(joblib.effective_n_jobs(n_jobs), len(cuts) - 1) or 1)(play, itertools.pairwise(cuts))
-        self._warn(gap, tol)
+        if n_jobs == 1 or n <= _PIECE:
+            play(0, n)
+        else:
+            cuts = [*range(0, n, _PIECE), n]
+            threads(min(n_jobs, len(cuts) - 1))(play, itertools.pairwise(cuts))
         return Equilibrium(value, q, p, gap, entropy, risk)
+
+    def risk(self, q: np.ndarray, scores: np.ndarray | None = None) -> np.ndarray:
+        """``min_p <p, L q>`` of each row; O(labels), or O(labels options) for a matrix."""
+        found = np.empty(len(q))
+        kernels.risk_rows(self.params, q, found)
+        return found
 
     def _warn(self, gap: np.ndarray, tol: float) -> None:
         """Warn of gaps that are more than ``tol`` and than rounding."""

@@ -14,7 +14,7 @@ from numba.extending import overload
 
 from nashlearn.solvers.quadratic import cost_prox, cost_tangent
 
-__all__ = ["best_reply", "common", "contenders", "equilibria", "equilibrium", "prox", "risk", "solve_rows", "tangent"]
+__all__ = ["best_reply", "common", "contenders", "equilibria", "equilibrium", "prox", "risk", "risk_rows", "solve_rows", "tangent"]
 
 
 def equilibrium(loss, scores, q, p):  # pragma: no cover - compiled
@@ -120,6 +120,13 @@ def _matrix_tangent(loss, a, q, p, jacobian):
     if "L" not in loss.instance_class._fields:
         return None
     return lambda loss, a, q, p, jacobian: cost_tangent(loss.L, a, q, p, jacobian)
+
+
+@njit(cache=True, nogil=True)
+def risk_rows(loss, q, found):
+    """Bayes risks of all rows of ``q``, written into ``found``."""
+    for i in range(q.shape[0]):
+        found[i] = risk(loss, q[i])
 
 
 @njit(cache=True, nogil=True)

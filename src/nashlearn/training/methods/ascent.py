@@ -13,17 +13,20 @@ their strategy and, for losses that allow it, the labels that could enter it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from typing import ClassVar
+
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
 from nashlearn.games.rows.kernels import contenders, equilibrium, prox
-from nashlearn.training.checkpoint import pack_generator, unpack_generator
-from nashlearn.training.designs.row_products import row_scores, row_step, rows_of, squared_norms
+from nashlearn.training.designs.row_products import row_scores, row_step
+from nashlearn.training.driver import Offer, Run
+from nashlearn.training.methods.rows import RowMethod
 from nashlearn.training.problem import Problem
-from nashlearn.training.progress import Progress
 
-__all__ = ["ascend", "inner_sweeps", "listed"]
+__all__ = ["Ascent", "AscentState", "inner_sweeps", "listed"]
 
 _STILL = 1e-12  # a strategy that moves less than this has not moved
 _TRIFLE = 0.1  # share of the last sweep's mean gain below which a move is put off: it may cost more than it brings
@@ -131,54 +134,103 @@ def inner_sweeps(loss, rows, W, Q, shares, sqnorms, active, first, classes, n_op
     return work
 
 
-def ascend(problem: Problem, Q: np.ndarray, progress: Progress, rng: np.random.Generator, alternative: float) -> None:
-    """Raise the dual from ``Q``, in place, until ``progress`` is done or another method would be faster.
+@dataclass
+class AscentState:
+    """A dual point and what it took to reach it.
 
-    ``alternative`` is what that other method would cost, in visits: ascent returns once it has spent ten times
-    as much, or once its rate says that it will need more. The certificate is taken as often as 15 % of the
-    work pays for.
+    Attributes
+    ----------
+    Q : ndarray (n, k)
+        The dual point.
+    W : ndarray
+        Its weights, transposed for sparse data.
+    work, checked : float
+        Visits paid for steps, and those that certificates were worth.
+    gain : float
+        What the last full sweep gained, times alpha.
+    history : list of ndarray (2,)
+        The work and the gap at each certificate.
+    certified : bool
+        Whether the last round ended with a certificate.
+    settled : bool
+        Whether it moved nothing.
     """
-    rows = rows_of(problem.X, problem.design.bias)
-    sqnorms = squared_norms(problem.X) + problem.design.bias**2
-    shares = problem.omega / problem.alpha
-    work, checked, gain = 0.0, 0.0, 0.0
-    history: list[tuple[float, float]] = []
-    if (saved := progress.resume("ascent")) is not None:
-        Q[:] = saved["Q"]
-        work, checked, gain = saved["counts"].tolist()
-        history = [(done, gap) for done, gap in saved["history"].tolist()]
-        unpack_generator(rng, saved["rng"])
-    w = problem.moments(Q) / -problem.alpha
-    W = np.ascontiguousarray(w.T) if sp.issparse(problem.X) else w
-    moved, near = np.empty(problem.n, np.bool_), np.ones((problem.n, problem.k), np.bool_)
-    while not progress.done and work < 10.0 * alternative:
-        order = rng.permutation(problem.n)
-        least = _TRIFLE * gain / problem.n
-        gain = _sweep(problem.loss, rows, W, Q, shares, sqnorms, order, problem.n_options, moved, near, least)
-        settled = gain == 0.0 and least == 0.0
+
+    phase: ClassVar[str] = "ascent"
+    Q: np.ndarray
+    W: np.ndarray
+    work: float = 0.0
+    checked: float = 0.0
+    gain: float = 0.0
+    history: list[np.ndarray] = field(default_factory=list)
+    certified: bool = False
+    settled: bool = False
+    over: bool = False
+
+
+class Ascent(RowMethod):
+    """Dual ascent until another method would be faster.
+
+    Parameters
+    ----------
+    alternative : float
+        What that other method would cost, in visits: ascent leaves once it has spent ten times as much, or once its
+        rate says that it will need more. The certificate is taken as often as 15 % of the work pays for.
+    """
+
+    needs = ("rows", "sqnorms", "loss", "omega", "moments", "primal", "dual", "error")
+    states = (AscentState,)
+
+    def __init__(self, alternative: float = np.inf):
+        self.alternative = alternative
+
+    def init(self, run: Run) -> tuple[AscentState, Offer | None]:
+        """The dual point to start from."""
+        Q = self.starting_point(run)
+        return AscentState(Q, _laid(run.problem, run.problem.moments(Q) / -run.alpha)), None
+
+    def update(self, run: Run, state: AscentState) -> tuple[AscentState, Offer | None]:
+        """A round: a sweep over all examples, then sweeps over what moved, and a certificate where one is due."""
+        if state.certified:
+            state.history.append(np.array([state.work, run.progress.apparent_gap]))
+        state.over = state.work >= 10.0 * self.alternative or (
+            state.certified and (state.settled or _remaining(state.history, run.progress.tol) > self.alternative)
+        )
+        if state.over:
+            return state, None
+        self._sweep(run, state)
+        run.progress.n_iter += 1
+        state.certified = state.settled or state.checked <= 0.15 * state.work or run.progress.exhausted
+        if not state.certified:
+            return state, None
+        problem, Q = run.problem, state.Q
+        w = problem.moments(Q) / -run.alpha  # afresh, so that no rounding of many steps is certified
+        state.W[:] = _laid(problem, w)
+        state.checked += problem.n
+        return state, Offer(w, problem.primal(w), problem.dual(Q, w), problem.error(w), problem.error(w, Q))
+
+    def _sweep(self, run: Run, state: AscentState) -> None:
+        problem = run.problem
+        moved, near = np.empty(problem.n, np.bool_), np.empty((problem.n, problem.k), np.bool_)
+        order = run.rng.permutation(problem.n)
+        arrays = problem.rows, state.W, state.Q, problem.omega / run.alpha, problem.sqnorms
+        least = _TRIFLE * state.gain / problem.n
+        gain = _sweep(problem.loss, *arrays, order, problem.n_options, moved, near, least)
+        state.gain, state.settled = gain, gain == 0.0 and least == 0.0
         active = order[moved[order]]
-        least = _TRIFLE * gain / problem.n
         first, classes = listed(near, active)
-        work += problem.n + inner_sweeps(
-            problem.loss, rows, W, Q, shares, sqnorms, active, first, classes, problem.n_options,
-            _ENOUGH * gain, 0.0, 200.0 * active.size, least,
+        state.work += problem.n + inner_sweeps(
+            problem.loss, *arrays, active, first, classes, problem.n_options,
+            _ENOUGH * gain, 0.0, 200.0 * active.size, _TRIFLE * gain / problem.n,
         )  # fmt: skip
-        progress.n_iter += 1
-        if settled or checked <= 0.15 * work or progress.exhausted:
-            w = problem.moments(Q) / -problem.alpha  # afresh, so that no rounding of many steps is certified
-            progress.offer(w, problem.primal(w), problem.dual(Q, w), problem.error(w), problem.error(w, Q))
-            W[:] = w.T if sp.issparse(problem.X) else w
-            checked += problem.n
-            history.append((work, progress.apparent_gap))
-            leaving = settled or _remaining(history, progress.tol) > alternative
-            if progress.saves(leaving):
-                counts = work, checked, gain
-                progress.save("ascent", Q=Q, counts=counts, history=history, rng=pack_generator(rng))
-            if leaving:
-                return
 
 
-def _remaining(history: list[tuple[float, float]], tol: float) -> float:
+def _laid(problem: Problem, w: np.ndarray) -> np.ndarray:
+    """Weights as visits read them."""
+    return np.ascontiguousarray(w.T) if sp.issparse(problem.X) else w
+
+
+def _remaining(history: list[np.ndarray], tol: float) -> float:
     """Work that ascent still needs at the rate of its last factor of 3 in the gap; 0 while that is unknown."""
     work, gap = history[-1]
     earlier = [(w, g) for w, g in history if g >= 3.0 * gap]

@@ -1,211 +1,210 @@
-"""Semismooth Newton on a working set of a kernel problem, where sweeps crawl.
+"""Exact training in the span of a kernel: block dual ascent on working sets of Gram rows.
 
-As in :mod:`nashlearn.training.methods.newton`, the dual is maximised less ``mu/2 sum_i omega_i |q_i - centre_i|^2``.
-Weights are known by coefficients ``c`` only, so the Newton equation is solved where its right-hand side lives: with
-``J_i = sum_a u_a u_a'`` and ``U`` the rows ``sqrt(omega_i) u_a``, ``A c`` the scores, ``r = alpha c + omega (q - y)``,
-
-    (alpha I + U A U') z = -U A r,        step of c = -(r + U' z) / alpha,
-
-a system with one unknown per direction in which an example at a kink can move. Cost: O(m^3 / 3) for m of them, or
-the products with ``A`` that conjugate gradients need.
+Each round ranks all examples by ``a/2 |change of q|^2``, a lower bound of what a visit would gain (the gain itself
+cancels near the solution), and sweeps over the best of them together with the support vectors, on their square part of
+the Gram matrix; where sweeps crawl, Newton's method takes over (:mod:`nashlearn.training.methods.working_set`). What
+changed is then pushed to the scores of all. Only rows that were once in a working set are ever computed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-import scipy.linalg as sl
 from numba import njit
 
-from nashlearn.games.rows.kernels import tangent
+from nashlearn.games.rows.kernels import contenders, prox
+from nashlearn.training.designs.span import KernelProblem
+from nashlearn.training.driver import Offer, Run
+from nashlearn.training.methods.ascent import inner_sweeps
 from nashlearn.training.methods.ray import Ray
-from nashlearn.training.problem import risk_rows, smooth_rows
+from nashlearn.training.methods.rows import RowMethod
+from nashlearn.training.methods.working_set import WorkingSet, newton_on_set
 
-__all__ = ["WorkingSet", "newton_on_set"]
+__all__ = ["Climb"]
 
-_STEPS = 80
-_SHORT, _SHORT_STEPS = 0.1, 3  # so many steps below this length, and the problem is made smoother
-_SMOOTHER = 4.0
-_FACTOR_LIMIT = 1500  # directions up to which factors are faster than conjugate gradients
-_CG_STEPS = 200
-_INEXACT = 0.1
-_RAY = 2  # lengths of the weights that are tried at each step
+_FRESH = 600  # examples that may enter a working set in a round
+_FIRST = 8  # the first working set is a random part of the data: one in so many
+_ENOUGH = 0.01  # part of a working set's first gain below which a sweep is not worth another
+_SWEEPS = 30  # sweeps over a working set before Newton's method takes over
+_SCALE = 3.0  # first smoothing of Newton's method, in units of the game's scale
+_NATURAL = 0.3  # and in units of the mean curvature of an example's own term in the dual, where that is more
+_RAY = 6  # lengths of the weights that are tried in a certificate
+_NEWTON_LIMIT = 6000  # examples in a working set up to which it may
+
+
+@njit(cache=True, nogil=True)
+def _rank(loss, scores, Q, shares, diagonal, n_options, near, promise):
+    """Proximal step of every example: who contends, and a lower bound of the gain times alpha, into ``promise``."""
+    k = Q.shape[1]
+    g, q, p = np.empty(k), np.empty(k), np.empty(n_options)
+    for i in range(Q.shape[0]):
+        a = shares[i] * diagonal[i]
+        promise[i] = 0.0
+        if a > 0.0:
+            for c in range(k):
+                q[c] = Q[i, c]
+                g[c] = scores[i, c] + a * q[c]
+            prox(loss, k, g, a, q, p)
+            for c in range(k):
+                promise[i] += 0.5 * a * shares[i] * (q[c] - Q[i, c]) ** 2
+            contenders(loss, g, a, q, near[i])
+            for c in range(k):
+                near[i, c] |= Q[i, c] > 0.0
 
 
 @dataclass
-class WorkingSet:
-    """The part of a kernel problem that concerns some examples, the others' label distributions being fixed.
+class ClimbState:
+    """A dual point and what its coefficients give.
 
-        P(c) = alpha/2 <c, A c> + sum_i omega_i loss_i(outside + A c)
-        D(q) = sum_i omega_i risk(q_i) - alpha <c(q), outside> - alpha/2 <c(q), A c(q)>
-
-    ``outside`` are the scores that the other examples contribute.
+    Attributes
+    ----------
+    Q : ndarray (n, k)
+        The dual point.
+    KC : ndarray (functions, n)
+        The Gram matrix times its coefficients, transposed.
+    mu : float
+        Smoothing at which Newton's method takes good steps.
+    error : float
+        How wrong rounding may have made ``KC``.
+    fresh : bool
+        Whether ``KC`` was computed anew for the last certificate.
     """
 
-    game: Any
-    span: Any
-    alpha: float
-    K: np.ndarray
-    truth: np.ndarray
-    omega: np.ndarray
-    outside: np.ndarray
-
-    def spread(self, C: np.ndarray) -> np.ndarray:
-        """Scores ``A c`` that coefficients on this set add."""
-        return self.span.scores(self.K @ self.span.reduce(C), C)
-
-    def ray(self, C: np.ndarray, AC: np.ndarray) -> Ray:
-        """``P(s c)`` as a function of ``s``."""
-        half = 0.5 * self.alpha * float(np.vdot(C, AC))
-        return Ray(self.game, AC, self.truth, self.omega, half, self.outside)
-
-    def dual(self, Q: np.ndarray, C: np.ndarray, AC: np.ndarray) -> float:
-        """``D(q)``, where ``C`` is ``c(q)``."""
-        norm = self.alpha * (np.vdot(C, self.outside) + 0.5 * np.vdot(C, AC))
-        return float(risk_rows(self.game.params, Q, self.omega) - norm)
-
-    def smoothed(
-        self, C: np.ndarray, AC: np.ndarray, mu: float, centre: np.ndarray, q: np.ndarray, tight: np.ndarray
-    ) -> float:
-        """The smoothed primal; writes the proximal steps into ``q``."""
-        total = smooth_rows(self.game.params, self.outside + AC, self.truth, self.omega, mu, centre, q, tight)
-        return float(total + 0.5 * self.alpha * np.vdot(C, AC))
-
-
-@njit(cache=True, nogil=True)
-def _directions(loss, mu, omega, Q, tight, U, owner):
-    """Factor each example's tangent, ``omega_i J_i = sum_a U_a U_a'``, by pivoted Cholesky; returns how many rows."""
-    k = Q.shape[1]
-    J = np.zeros((k, k))
-    m = 0
-    for i in range(Q.shape[0]):
-        if tangent(loss, mu, Q[i], tight[i], J) == 0:
-            continue
-        for _ in range(k):
-            pivot = 0
-            for c in range(1, k):
-                if J[c, c] > J[pivot, pivot]:
-                    pivot = c
-            if J[pivot, pivot] <= 1e-9 / mu:
-                break
-            root = np.sqrt(J[pivot, pivot])
-            for c in range(k):
-                U[m, c] = J[c, pivot] / root
-            for c in range(k):
-                for e in range(k):
-                    J[c, e] -= U[m, c] * U[m, e]
-            for c in range(k):
-                U[m, c] *= np.sqrt(omega[i])
-            owner[m] = i
-            m += 1
-    return m
-
-
-class Found(NamedTuple):
-    """Label distributions ``Q`` of a set, coefficients ``C`` with a primal to match, and the last smoothing."""
-
+    phase: ClassVar[str] = "climb"
     Q: np.ndarray
-    C: np.ndarray
+    KC: np.ndarray
     mu: float
+    error: float
+    fresh: bool = False
+    over: bool = False
 
 
-def newton_on_set(part: WorkingSet, Q: np.ndarray, enough: float, mu: float) -> Found:
-    """Raise the dual from ``Q`` to a gap of the set's own of ``enough``, or as far as the steps reach."""
-    alpha, omega, truth = part.alpha, part.omega, part.truth
-    centre, q, tight = Q.copy(), Q.copy(), np.empty((Q.shape[0], part.game.n_options), np.bool_)
-    C = omega[:, None] * (truth - Q) / alpha
-    AC = part.spread(C)
-    best, best_Q = part.dual(Q, C, AC), Q
-    upper, best_C, s = np.inf, C, 1.0
-    smooth, short = part.smoothed(C, AC, mu, centre, q, tight), 0
-    for _ in range(_STEPS):
-        r = alpha * C + omega[:, None] * (q - truth)
-        Ar = part.spread(r)
-        dual = part.dual(q, C - r / alpha, AC - Ar / alpha)
-        if dual > best:
-            best, best_Q = dual, q.copy()
-        value, s = part.ray(C, AC).best(s, _RAY)
-        if value < upper:
-            upper, best_C = value, s * C
-        if upper - best <= enough:
-            break
-        residual = float(np.vdot(r, Ar)) / (2.0 * alpha)
-        moved = 0.5 * mu * float(omega @ np.einsum("ij,ij->i", q - centre, q - centre))
-        if residual <= max(0.5 * moved, 1e-3 * enough):
-            centre[:] = q
-            mu *= 0.3
-            smooth = part.smoothed(C, AC, mu, centre, q, tight)
-            continue
-        step = _newton_step(part, mu, q, tight, r, Ar)
-        spread = part.spread(step)
-        slope, length = float(np.vdot(r, spread)), 1.0
-        while True:
-            value = part.smoothed(C + length * step, AC + length * spread, mu, centre, q, tight)
-            if value <= smooth + 1e-4 * length * slope + 1e-15 * abs(smooth) or length < 1e-8:
-                break
-            length = min(max(-slope * length**2 / (2 * (value - smooth - length * slope)), 0.05 * length), 0.5 * length)
-        C, AC, smooth = C + length * step, AC + length * spread, value
-        short = short + 1 if length < _SHORT else 0
-        if short == _SHORT_STEPS:  # too many kinks in the way: a smoother problem, around the best point so far
-            mu, short = _SMOOTHER * mu, 0
-            centre[:] = best_Q
-            smooth = part.smoothed(C, AC, mu, centre, q, tight)
-    return Found(best_Q, best_C, mu)
+class Candidate(NamedTuple):
+    """Coefficients, their scores, and how wrong those may be."""
+
+    C: np.ndarray
+    scores: np.ndarray
+    error: float
 
 
-@njit(cache=True, nogil=True)
-def _combine(U, owner, z, out):
-    """``U' z``: the combination of directions, each in the scores of its owner, into ``out`` (examples, k)."""
-    out[:] = 0.0
-    for a in range(owner.size):
-        for c in range(U.shape[1]):
-            out[owner[a], c] += U[a, c] * z[a]
+class Climb(RowMethod):
+    """Dual ascent on working sets of a kernel problem."""
+
+    needs = ("gram", "span", "game", "omega", "truth", "products", "push", "dual", "error_at")
+    states = (ClimbState,)
+
+    def init(self, run: Run) -> tuple[ClimbState, Offer | None]:
+        """The dual point to start from, after sweeps over a random part of the data."""
+        problem, Q = run.problem, self.starting_point(run)
+        gram, k = problem.gram, problem.span.k
+        Q[gram.diagonal + problem.span.offset <= 0.0] = problem.game.uncertain  # no weights move their scores
+        C = _coefficients(run, Q)
+        KC, error = problem.products(C)
+        state = ClimbState(Q, KC, _SCALE * problem.game.scale, error)
+        some = np.sort(
+            run.rng.choice(gram.n, min(max(min(gram.n, 2 * k), gram.n // _FIRST), gram.capacity), replace=False)
+        )
+        other = _sweep_set(run, state, C, some, np.ones((gram.n, k), np.bool_), np.inf)
+        return state, _certificate(run, state, C, other)
+
+    def update(self, run: Run, state: ClimbState) -> tuple[ClimbState, Offer | None]:
+        """A round on the working set of the examples that promise most."""
+        problem, progress = run.problem, run.progress
+        C = _coefficients(run, state.Q)
+        if progress.apparent_gap <= progress.tol < progress.gap and not state.fresh:
+            # What rounding adds up to may be to blame.
+            state.KC, state.error = problem.products(C)
+            state.fresh = True
+            return state, _certificate(run, state, C, None)
+        state.fresh = False
+        progress.n_iter += 1
+        near, promise = np.ones(C.shape, np.bool_), np.empty(len(C))
+        scores = np.ascontiguousarray(problem.span.scores(state.KC.T, C))
+        diagonal = problem.gram.diagonal + problem.span.offset
+        shares = problem.omega / run.alpha
+        _rank(problem.game.params, scores, state.Q, shares, diagonal, problem.game.n_options, near, promise)
+        chosen = _working_set(C, promise, problem.gram.capacity)
+        if not chosen.size:  # no visit would move anything: rounding has the last word
+            state.over = True
+            return state, None
+        enough = max(0.3 * progress.tol, 0.03 * progress.apparent_gap) * progress.primal
+        other = _sweep_set(run, state, C, chosen, near, enough)
+        return state, _certificate(run, state, C, other)
 
 
-def _newton_step(
-    part: WorkingSet, mu: float, q: np.ndarray, tight: np.ndarray, r: np.ndarray, Ar: np.ndarray
-) -> np.ndarray:
-    n, k = q.shape
-    U, owner = np.empty((n * k, k)), np.empty(n * k, np.int64)
-    m = _directions(part.game.params, mu, part.omega, q, tight, U, owner)
-    U, owner = U[:m], owner[:m]
-    step = np.zeros((n, k))
-    if m:
-        solve = _by_factor if m <= _FACTOR_LIMIT else _by_conjugate_gradients
-        _combine(U, owner, solve(part, U, owner, np.einsum("ac,ac->a", U, Ar[owner])), step)
-    step -= r
-    step /= part.alpha
-    return step
+def _coefficients(run: Run, Q: np.ndarray) -> np.ndarray:
+    """The coefficients of a dual point."""
+    return (run.problem.omega / run.alpha)[:, None] * (run.problem.truth() - Q)
 
 
-def _by_factor(part: WorkingSet, U: np.ndarray, owner: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """``(alpha I + U A U')^-1 b`` by Cholesky's factors."""
-    M = part.span.covariance(part.K, U, owner)
-    np.einsum("jj->j", M)[:] += part.alpha
-    factor = sl.cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
-    return sl.cho_solve(factor, b, check_finite=False)
+def _certificate(run: Run, state: ClimbState, C: np.ndarray, other: Candidate | None) -> Offer:
+    """The better of the dual's own weights and those that Newton's method left, each at its best length."""
+    problem = run.problem
+    scores = np.ascontiguousarray(problem.span.scores(state.KC.T, C))
+    best, best_C, error = np.inf, C, 0.0
+    for one in (Candidate(C, scores, state.error), *([other] if other else [])):
+        half = 0.5 * run.alpha * float(np.vdot(one.C, one.scores))
+        value, s = Ray(problem.game, one.scores, problem.truth(), problem.omega, half).best(1.0, _RAY)
+        if value < best:
+            best, best_C = value, s * one.C
+            error = problem.error_at(best_C, s * one.scores, s * one.error)
+    dual_error = problem.error_at(C, scores, state.error, state.Q)
+    return Offer(best_C, best, problem.dual(state.Q, C, scores), error, dual_error)
 
 
-def _by_conjugate_gradients(part: WorkingSet, U: np.ndarray, owner: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The same to a tenth of its right-hand side, scaled by the diagonal."""
-    scale = part.alpha + part.span.covariance_diagonal(part.K, U, owner)
-    spread = np.empty(part.truth.shape)
-    x, residual = np.zeros_like(b), b.copy()
-    scaled = residual / scale
-    direction, product = scaled.copy(), float(residual @ scaled)
-    enough = _INEXACT**2 * product
-    for _ in range(_CG_STEPS):
-        _combine(U, owner, direction, spread)
-        image = part.alpha * direction + np.einsum("ac,ac->a", U, part.spread(spread)[owner])
-        length = product / float(direction @ image)
-        x += length * direction
-        residual -= length * image
-        scaled = residual / scale
-        product, before = float(residual @ scaled), product
-        if product <= enough:
-            break
-        direction *= product / before
-        direction += scaled
-    return x
+def _working_set(C: np.ndarray, promise: np.ndarray, capacity: int) -> np.ndarray:
+    """The examples that promise most, and the support vectors, as far as their rows can be kept."""
+    fresh = np.argpartition(-promise, min(_FRESH, promise.size) - 1)[:_FRESH]
+    fresh = fresh[promise[fresh] > 0.0]
+    chosen = np.union1d(fresh, np.flatnonzero(C.any(axis=1)))
+    if chosen.size > capacity:
+        chosen = chosen[np.argsort(-promise[chosen], kind="stable")[:capacity]]
+    return chosen
+
+
+def _sweep_set(
+    run: Run, state: ClimbState, C: np.ndarray, chosen: np.ndarray, near: np.ndarray, enough: float
+) -> Candidate | None:
+    """Dual ascent over the chosen examples, to a gap of their own of ``enough``; push what changed to all scores.
+
+    Overwrites their rows of the coefficients ``C``. Returns other coefficients, where Newton's method has left some.
+    """
+    problem, span, other = run.problem, run.problem.span, None
+    slots, shares = problem.gram.rows(chosen), problem.omega[chosen] / run.alpha
+    K, before, Q = problem.gram.square(chosen, slots), C[chosen], state.Q[chosen]
+    truth = problem.truth()[chosen]
+    exact = chosen.size > _NEWTON_LIMIT or not np.isfinite(enough)
+    # Sweeps wait for memory: half the bytes are half the time, and Newton's method mends what rounding spoils.
+    rows, W = span.square(K if exact else K.astype(np.float32), state.KC[:, chosen], C)
+    active, first, classes = span.lists(near[chosen])
+    budget = float(_SWEEPS * active.size)
+    work = inner_sweeps(
+        problem.game.params, rows, W, Q, shares, problem.gram.diagonal[chosen] + span.offset, active, first, classes,
+        problem.game.n_options, 0.0, _ENOUGH, budget, 0.0,
+    )  # fmt: skip
+    if chosen.size and work >= budget and not exact:
+        outside = span.scores(state.KC[:, chosen].T - K @ span.reduce(before), C) - span.scores(0.0, before)
+        part = WorkingSet(problem.game, span, run.alpha, K, truth, problem.omega[chosen], np.ascontiguousarray(outside))
+        curvature = float(shares @ np.diagonal(K)) / chosen.size
+        found = newton_on_set(part, Q, enough, max(state.mu, _NATURAL * curvature))
+        Q, state.mu = found.Q, max(state.mu, found.mu)
+        other = _with(problem, state, C, chosen, slots, found.C)
+    state.Q[chosen] = Q
+    C[chosen] = shares[:, None] * (truth - Q)
+    change = span.reduce(C[chosen] - before)
+    moved = np.flatnonzero(change.any(axis=1))
+    if moved.size:
+        state.error += problem.push(chosen[moved], slots[moved], change[moved], state.KC)
+    return other
+
+
+def _with(
+    problem: KernelProblem, state: ClimbState, C: np.ndarray, chosen: np.ndarray, slots: np.ndarray, new: np.ndarray
+) -> Candidate:
+    """The coefficients ``C`` with others for the chosen examples."""
+    mixed, KC = C.copy(), state.KC.copy()
+    mixed[chosen] = new
+    error = problem.push(chosen, slots, problem.span.reduce(new - C[chosen]), KC)
+    return Candidate(mixed, problem.span.scores(KC.T, mixed), state.error + error)

@@ -13,7 +13,8 @@ Cholesky factorisation, or, beyond ``DENSE_LIMIT`` weights, a few dozen passes o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import scipy.linalg as sl
@@ -21,15 +22,17 @@ from numba import njit
 from scipy.sparse.linalg import LinearOperator, cg
 
 from nashlearn.games.rows.kernels import tangent
-from nashlearn.training.checkpoint import pack_generator, unpack_generator
+from nashlearn.training.driver import Offer, Run
+from nashlearn.training.methods.rows import RowMethod
+from nashlearn.training.methods.search import first_descent
 from nashlearn.training.problem import Problem
-from nashlearn.training.progress import Progress
 
-__all__ = ["DENSE_LIMIT", "newton", "step_cost"]
+__all__ = ["DENSE_LIMIT", "Newton", "NewtonState", "least_squares_start", "step_cost"]
 
 DENSE_LIMIT = 2500  # weights up to which the Hessian is formed: 50 MB, a fifth of a second to factorise
 _SAMPLE = 4  # examples at a kink per weight that make a Hessian good enough far from the solution
 _CONJUGATE_STEPS = 50
+_SHORTEST = 1e-10
 
 
 def step_cost(problem: Problem) -> float:
@@ -164,85 +167,144 @@ def least_squares_start(problem: Problem) -> np.ndarray:
     return scale * w
 
 
-def newton(
-    problem: Problem, w: np.ndarray, Q: np.ndarray, progress: Progress, rng: np.random.Generator, mu: float
-) -> None:
-    """Train from weights ``w`` and dual point ``Q`` (overwritten) until ``progress`` is done or stands still."""
-    alpha, size = problem.alpha, problem.design.size
-    solve: Callable[..., np.ndarray] = _by_cholesky if size <= DENSE_LIMIT else _by_conjugate_gradients
-    centre, tight = Q.copy(), np.empty((problem.n, problem.n_options), np.bool_)
-    sample, damping, last, floor = _SAMPLE * size, 0.0, np.inf, mu * 1e-9
-    everything, stuck = np.arange(problem.n), False
-    saved = progress.resume("newton")
-    if saved is None:
+@dataclass
+class NewtonState:
+    """A point of the smoothed problem and how it is reached.
+
+    Attributes
+    ----------
+    w, G : ndarray
+        Weights, and the moments of ``Q``.
+    Q, centre : ndarray (n, k)
+        The proximal steps at these weights, and the points that they start from.
+    tight : ndarray (n, options)
+        The predictor's support.
+    mu, floor : float
+        The smoothing, and that at which there is nothing left to gain.
+    sample : float
+        Examples at a kink that the Hessian is made of.
+    damping : float
+        What is added to its diagonal.
+    last : float
+        The squared gradient at the last step, over ``2 alpha``; inf where the centre has moved since.
+    smooth, primal : float
+        The smoothed objective at ``w``, and the objective.
+    stuck : bool
+        Whether the last step gained nothing but rounding.
+    """
+
+    phase: ClassVar[str] = "newton"
+    w: np.ndarray
+    G: np.ndarray
+    Q: np.ndarray
+    centre: np.ndarray
+    tight: np.ndarray
+    mu: float
+    floor: float
+    sample: float
+    smooth: float
+    primal: float
+    damping: float = 0.0
+    last: float = np.inf
+    stuck: bool = False
+    over: bool = False
+
+
+class Newton(RowMethod):
+    """Semismooth Newton steps, until the certificate is good enough or they stand still."""
+
+    needs = ("X", "design", "loss", "omega", "smoothed", "dual", "error")
+    states = (NewtonState,)
+
+    def init(self, run: Run) -> tuple[NewtonState, Offer | None]:
+        """Weights of least squares, or those of an earlier run."""
+        problem, Q = run.problem, self.starting_point(run)
+        if problem.game.solve(np.zeros((1, problem.k))).value[0] == 0:  # an option without cost: no relative gap
+            w, tight = np.zeros(problem.shape), np.empty((0, problem.n_options), np.bool_)
+            free = NewtonState(w, w, Q, Q, tight, 0.0, 0.0, 0.0, 0.0, 0.0, over=True)
+            return free, Offer(w, 0.0, 0.0)
+        if run.start is None:
+            Q += problem.game.uncertain
+            Q *= 0.5
+        w = least_squares_start(problem) if run.start is None else run.start.w
+        return self.begin(run, w, Q, 0.25 * problem.game.scale)
+
+    def begin(self, run: Run, w: np.ndarray, Q: np.ndarray, mu: float) -> tuple[NewtonState, Offer]:
+        """The state at weights ``w`` and dual point ``Q`` (overwritten)."""
+        problem, centre = run.problem, Q.copy()
+        tight = np.empty((problem.n, problem.n_options), np.bool_)
         smooth, primal, G = problem.smoothed(w, mu, centre, Q, tight)
-    else:
-        w, G, centre, Q[:], tight[:] = (saved[name] for name in ("w", "G", "centre", "Q", "tight"))
-        mu, floor, sample, damping, last, stuck, smooth, primal = saved["counts"].tolist()
-        unpack_generator(rng, saved["rng"])
-    while True:
-        gradient = alpha * w + G
-        if saved is None:
-            own = G / -alpha
-            progress.offer(w, primal, problem.dual(Q, own), problem.error(w), problem.error(own, Q))
-            if progress.saves():
-                counts = mu, floor, sample, damping, last, stuck, smooth, primal
-                arrays = {"w": w, "G": G, "centre": centre, "Q": Q, "tight": tight, "counts": counts}
-                progress.save("newton", **arrays, rng=pack_generator(rng))
-        saved = None
-        residual = float(np.vdot(gradient, gradient)) / (2.0 * alpha)
-        moved = 0.5 * mu * _distance(problem.omega, Q, centre)
+        state = NewtonState(w, G, Q, centre, tight, mu, 1e-9 * mu, _SAMPLE * problem.design.size, smooth, primal)
+        return state, self._offer(run, state)
+
+    def update(self, run: Run, state: NewtonState) -> tuple[NewtonState, Offer | None]:
+        """A step, or a new centre with less smoothing where steps would gain little at this one."""
+        problem, mu, primal = run.problem, state.mu, state.primal
+        gradient = run.alpha * state.w + state.G
+        residual = float(np.vdot(gradient, gradient)) / (2.0 * run.alpha)
+        moved = 0.5 * mu * _distance(problem.omega, state.Q, state.centre)
         # A row that moved by delta leaves a gap of up to sqrt(2) mu delta, the root of what it moved by in the mean.
-        if progress.done or mu < floor or residual + 2.0 * np.sqrt(mu * moved) <= 1e-16 * primal:
-            return
-        rounded = residual <= (1e-15 if residual < last else 1e-12) * primal  # a step that gains nothing is rounding
-        if residual <= 0.5 * moved or rounded or stuck:
-            centre[:] = Q
-            damping, stuck = 0.0 if stuck else damping, False
-            mu *= 0.2 if progress.apparent_gap > 1e-2 else 0.5
-            smooth, primal, G = problem.smoothed(w, mu, centre, Q, tight)
-            last = np.inf
-            continue
-        sample *= 2 if residual > 0.25 * last else 1
-        last = residual
-        rows = everything if sample >= problem.n else _sample_rows(problem, mu, Q, tight, sample, rng)
-        direction = solve(_Curvature(problem, mu, Q, tight, rows), gradient, alpha, damping)
-        before = smooth
-        w, step, smooth, primal, G = _line_search(problem, w, direction, gradient, smooth, mu, centre, Q, tight)
-        progress.n_iter += 1
-        stuck = damping >= 1.0 and before - smooth <= 1e-15 * abs(before)  # what is left to gain is rounding
-        if stuck and residual > 1e-6 * primal:
-            return
+        if mu < state.floor or residual + 2.0 * np.sqrt(mu * moved) <= 1e-16 * primal:
+            state.over = True
+            return state, None
+        # A step that gains nothing is rounding.
+        rounded = residual <= (1e-15 if residual < state.last else 1e-12) * primal
+        if residual <= 0.5 * moved or rounded or state.stuck:
+            state.centre[:] = state.Q
+            state.damping, state.stuck, state.last = 0.0 if state.stuck else state.damping, False, np.inf
+            state.mu *= 0.2 if run.progress.apparent_gap > 1e-2 else 0.5
+            self._move(problem, state, state.w)
+        else:
+            state.sample *= 2 if residual > 0.25 * state.last else 1
+            state.last = residual
+            stuck = self._step(run, state, gradient)
+            run.progress.n_iter += 1
+            if stuck and residual > 1e-6 * primal:
+                state.over = True
+                return state, None
+        return state, self._offer(run, state)
+
+    def _step(self, run: Run, state: NewtonState, gradient: np.ndarray) -> bool:
+        """A step along Newton's direction, damped as the last steps have taught; whether it gained but rounding."""
+        problem, w, before = run.problem, state.w, state.smooth
+        solve = _by_cholesky if problem.design.size <= DENSE_LIMIT else _by_conjugate_gradients
+        few = state.sample < problem.n
+        rows = _sample_rows(problem, state, run.rng) if few else np.arange(problem.n)
+        direction = solve(_Curvature(problem, state.mu, state.Q, state.tight, rows), gradient, run.alpha, state.damping)
+        found = first_descent(
+            lambda step: self._move(problem, state, w + step * direction),
+            before,
+            float(np.vdot(gradient, direction)),
+            shortest=_SHORTEST,
+        )
+        if found is None:
+            self._move(problem, state, w)
+        step = 0.0 if found is None else found[0]
+        state.stuck = state.damping >= 1.0 and before - state.smooth <= 1e-15 * abs(before)  # all is rounding
         if step < 0.2:
-            damping = min(max(10.0 * damping, 1e-5), 1e6)
+            state.damping = min(max(10.0 * state.damping, 1e-5), 1e6)
         elif step == 1.0:
-            damping = 0.1 * damping if damping > 1e-7 else 0.0
+            state.damping = 0.1 * state.damping if state.damping > 1e-7 else 0.0
+        return state.stuck
+
+    def _move(self, problem: Problem, state: NewtonState, w: np.ndarray) -> tuple[float]:
+        """Go to ``w``; the smoothed objective there."""
+        state.w = w
+        state.smooth, state.primal, state.G = problem.smoothed(w, state.mu, state.centre, state.Q, state.tight)
+        return (state.smooth,)
+
+    def _offer(self, run: Run, state: NewtonState) -> Offer:
+        problem, own = run.problem, state.G / -run.alpha
+        dual = problem.dual(state.Q, own)
+        return Offer(state.w, state.primal, dual, problem.error(state.w), problem.error(own, state.Q))
 
 
-def _sample_rows(
-    problem: Problem, mu: float, Q: np.ndarray, tight: np.ndarray, wanted: float, rng: np.random.Generator
-) -> np.ndarray:
-    """Rows among which about ``wanted`` are at a kink, judged by 500 of them; all rows where few would be spared."""
+def _sample_rows(problem: Problem, state: NewtonState, rng: np.random.Generator) -> np.ndarray:
+    """Rows among which enough are at a kink, judged by 500 of them; all rows where few would be spared."""
     probe = rng.choice(problem.n, min(500, problem.n), replace=False)
     packed = np.empty((problem.k * (problem.k + 1) // 2, probe.size))
-    share = _packed_tangents(problem.loss, mu, problem.omega, Q, tight, probe, packed, probe.copy()) / probe.size
-    need = wanted / max(share, 0.02)
+    args = problem.loss, state.mu, problem.omega, state.Q, state.tight, probe, packed, probe.copy()
+    need = state.sample / max(_packed_tangents(*args) / probe.size, 0.02)
     if need > 0.7 * problem.n:
         return np.arange(problem.n)
     return np.sort(rng.choice(problem.n, int(need), replace=False))
-
-
-def _line_search(problem, w, direction, gradient, smooth, mu, centre, Q, tight):
-    """Armijo steps along ``direction`` by safeguarded interpolation; step 0 where none descends."""
-    slope = float(np.vdot(gradient, direction))
-    step = 1.0
-    while True:
-        trial = w + step * direction
-        value, primal, G = problem.smoothed(trial, mu, centre, Q, tight)
-        excess = value - smooth - step * slope
-        if value <= smooth + 1e-4 * step * slope + 1e-15 * abs(smooth):
-            return trial, step, value, primal, G
-        if step < 1e-10:
-            value, primal, G = problem.smoothed(w, mu, centre, Q, tight)
-            return w, 0.0, value, primal, G
-        step = min(max(-slope * step * step / (2.0 * excess), 0.05 * step), 0.5 * step)

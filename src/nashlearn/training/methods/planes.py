@@ -10,7 +10,7 @@ objective at a mixture of label distributions, which need not be stored [teo2010
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
@@ -20,43 +20,55 @@ __all__ = ["Planes", "best_mixture"]
 _ROUNDS = 4000  # a fraction of a millisecond
 
 
+@dataclass
 class Planes:
     """The last planes and the best mixture of all that went before them, as one more plane.
 
-    Parameters
+    Attributes
     ----------
-    size : int
-        Number of weights.
-    capacity : int
-        Planes that are kept apart.
+    slopes : ndarray (capacity, n_weights)
+        Of the planes, in the first ``count`` rows, as all others.
+    gram : ndarray (capacity, capacity)
+        Their products.
+    entropy, omega : ndarray (capacity,)
+        The two parts of their offsets; ``omega`` is inf where unknown.
+    mixture : ndarray (capacity,)
+        The best mixture so far.
+    count : int
+        Planes that are kept.
     """
 
-    def __init__(self, size: int, capacity: int = 24):
-        self._slopes = np.empty((capacity + 1, size))
-        self._gram = np.zeros((capacity + 1, capacity + 1))
-        self._entropy, self._omega = np.zeros(capacity + 1), np.zeros(capacity + 1)
-        self._mixture = np.zeros(capacity + 1)
-        self.count = 0
+    slopes: np.ndarray
+    gram: np.ndarray
+    entropy: np.ndarray
+    omega: np.ndarray
+    mixture: np.ndarray
+    count: int = 0
+
+    @classmethod
+    def none(cls, size: int, capacity: int = 25) -> Planes:
+        """Room for ``capacity`` planes over ``size`` weights."""
+        return cls(np.zeros((capacity, size)), np.zeros((capacity, capacity)), *np.zeros((3, capacity)))
 
     def add(self, slope: np.ndarray, entropy: float, omega: float) -> None:
         """Keep a plane; ``omega`` is inf where unknown. Where there is no room the lightest two merge."""
-        if self.count == self._mixture.size:
+        if self.count == self.mixture.size:
             self._merge()
         t = self.count
-        self._slopes[t], self._entropy[t], self._omega[t] = slope, entropy, omega
-        self._gram[t, : t + 1] = self._gram[: t + 1, t] = self._slopes[: t + 1] @ slope
-        self._mixture[t] = float(t == 0)
+        self.slopes[t], self.entropy[t], self.omega[t] = slope, entropy, omega
+        self.gram[t, : t + 1] = self.gram[: t + 1, t] = self.slopes[: t + 1] @ slope
+        self.mixture[t] = float(t == 0)
         self.count += 1
 
     def bound(self, alpha: float, smoothing: float) -> float:
         """The best lower bound on the objective at this smoothing that a mixture of the planes gives."""
         m = self.count
-        offset = self._entropy[:m] - (smoothing * self._omega[:m] if smoothing else 0.0)
+        offset = self.entropy[:m] - (smoothing * self.omega[:m] if smoothing else 0.0)
         usable = np.flatnonzero(np.isfinite(offset))
         if not usable.size:
             return -np.inf
-        offset, gram = offset[usable], self._gram[np.ix_(usable, usable)] / alpha
-        x = self._mixture[usable]
+        offset, gram = offset[usable], self.gram[np.ix_(usable, usable)] / alpha
+        x = self.mixture[usable]
         if not x.any():
             x[-1] = 1.0
         x = x / x.sum()
@@ -65,54 +77,40 @@ class Planes:
         if alone.max() > offset @ x - 0.5 * x @ gram @ x:
             x = np.eye(usable.size)[alone.argmax()]
         x = best_mixture(offset, gram, x)
-        self._mixture[:m] = 0.0
-        self._mixture[usable] = x
-        slope = x @ self._slopes[usable]  # not by the Gram matrix: where slopes cancel, it is all rounding
+        self.mixture[:m] = 0.0
+        self.mixture[usable] = x
+        slope = x @ self.slopes[usable]  # not by the Gram matrix: where slopes cancel, it is all rounding
         return float(offset @ x - 0.5 * slope @ slope / alpha)
+
+    def weights(self, alpha: float) -> np.ndarray:
+        """Where the last best mixture, as a model of the loss, has its regularised minimum."""
+        return self.mixture[: self.count] @ self.slopes[: self.count] / -alpha
 
     def mixed(self, alpha: float, smoothing: float) -> float:
         """The lower bound on the objective at this smoothing that the last best mixture gives, whatever it was for."""
-        used = np.flatnonzero(self._mixture[: self.count])
-        x = self._mixture[used] / self._mixture[used].sum()
-        offset = self._entropy[used] - (smoothing * self._omega[used] if smoothing else 0.0)
-        slope = x @ self._slopes[used]
+        used = np.flatnonzero(self.mixture[: self.count])
+        x = self.mixture[used] / self.mixture[used].sum()
+        offset = self.entropy[used] - (smoothing * self.omega[used] if smoothing else 0.0)
+        slope = x @ self.slopes[used]
         return float(offset @ x - 0.5 * slope @ slope / alpha) if used.size else -np.inf
-
-    @property
-    def state(self) -> dict[str, np.ndarray]:
-        """All that the planes are, for :meth:`restore`."""
-        m = self.count
-        return {
-            "slopes": self._slopes[:m],
-            "gram": self._gram[:m, :m],
-            "offsets": np.array([self._entropy[:m], self._omega[:m], self._mixture[:m]]),
-        }
-
-    def restore(self, state: Mapping[str, np.ndarray]) -> None:
-        """Become what :attr:`state` was."""
-        m = self.count = len(state["slopes"])
-        self._slopes[:m], self._gram[:m, :m] = state["slopes"], state["gram"]
-        self._entropy[:m], self._omega[:m], self._mixture[:m] = state["offsets"]
 
     def _merge(self) -> None:
         """Replace the two lightest planes by their mixture, in the proportion that they were used in."""
         m = self.count
-        i, j = sorted(np.argsort(self._mixture[:m], kind="stable")[:2])
-        total = self._mixture[i] + self._mixture[j]
-        for kept in (self._slopes, self._entropy, self._omega):
+        i, j = sorted(np.argsort(self.mixture[:m], kind="stable")[:2])
+        total = self.mixture[i] + self.mixture[j]
+        for kept in (self.slopes, self.entropy, self.omega):
             if total > 0:
-                kept[i] = sum(self._mixture[t] / total * kept[t] for t in (i, j) if self._mixture[t] > 0)
+                kept[i] = sum(self.mixture[t] / total * kept[t] for t in (i, j) if self.mixture[t] > 0)
             else:  # of two unused planes the younger stays
                 kept[i] = kept[j]
             kept[j : m - 1] = kept[j + 1 : m]
-        self._mixture[i] = total
-        self._mixture[j : m - 1] = self._mixture[j + 1 : m]
+        self.mixture[i] = total
+        self.mixture[j : m - 1] = self.mixture[j + 1 : m]
         self.count = m - 1
-        alive = self._slopes[: self.count]
-        self._gram[: self.count, : self.count] = np.delete(np.delete(self._gram, j, 0), j, 1)[
-            : self.count, : self.count
-        ]
-        self._gram[i, : self.count] = self._gram[: self.count, i] = alive @ self._slopes[i]
+        alive = self.slopes[: self.count]
+        self.gram[: self.count, : self.count] = np.delete(np.delete(self.gram, j, 0), j, 1)[: self.count, : self.count]
+        self.gram[i, : self.count] = self.gram[: self.count, i] = alive @ self.slopes[i]
 
 
 @njit(cache=True, nogil=True)

@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from nashlearn.games.rows.kernels import solve_rows
-
 __all__ = ["Ray"]
 
 _FIRST = 0.01  # relative length of the first trial step
@@ -39,19 +37,15 @@ class Ray:
         half: float,
         fixed: np.ndarray | float = 0.0,
     ):
-        n = scores.shape[0]
-        self.params, self.omega, self.half, self.fixed = game.params, omega, half, fixed
+        self.game, self.omega, self.half, self.fixed = game, omega, half, fixed
         self.scores = np.ascontiguousarray(scores)
         self.own, self.fixed_own = np.einsum("ij,ij->i", self.scores, truth), (fixed * truth).sum(axis=1)
-        self._value, self._gap, self._entropy = np.empty((3, n))
-        self._q, self._p = np.empty_like(self.scores), np.empty((n, game.n_options))
 
     def at(self, s: float) -> tuple[float, float]:
         """Value and slope at ``s``."""
-        scores = self.fixed + s * self.scores
-        solve_rows(self.params, scores, self._value, self._q, self._p, self._gap, self._entropy)
-        loss = float(self.omega @ (self._value - s * self.own - self.fixed_own))
-        slope = float(self.omega @ (np.einsum("ij,ij->i", self.scores, self._q) - self.own))
+        found = self.game.equilibria(self.fixed + s * self.scores)
+        loss = float(self.omega @ (found.value - s * self.own - self.fixed_own))
+        slope = float(self.omega @ (np.einsum("ij,ij->i", self.scores, found.q) - self.own))
         return loss + s * s * self.half, slope + 2.0 * s * self.half
 
     def best(self, s: float, tries: int) -> tuple[float, float]:

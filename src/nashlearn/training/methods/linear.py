@@ -1,0 +1,45 @@
+"""Training of linear models of one label per row: dual ascent, Newton's method, or the one after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nashlearn.training.driver import Offer, Run
+from nashlearn.training.methods.ascent import Ascent, AscentState
+from nashlearn.training.methods.newton import DENSE_LIMIT, Newton, NewtonState, step_cost
+from nashlearn.training.methods.rows import RowMethod
+from nashlearn.training.problem import Problem
+
+__all__ = ["Linear"]
+
+_CROWDED = 6  # examples per weight from which the Newton method wins from the start
+_NEWTON_STEPS = 8  # steps in which Newton ends what ascent has begun, roughly
+
+
+class Linear(RowMethod):
+    """Where there are few examples per weight, dual ascent first: its rounds are cheap and the optimum is sharp.
+
+    Where there are many, or where ascent would cost more than a Newton run from where it is, semismooth Newton.
+    """
+
+    needs = Newton.needs  # and those of Ascent, where the design can be swept over
+    states = (AscentState, NewtonState)
+
+    def init(self, run: Run) -> tuple[Any, Offer | None]:
+        """The first state of the method that suits the problem."""
+        problem = run.problem
+        size = problem.design.size
+        newton_first = not problem.design.sweepable or (size <= DENSE_LIMIT and problem.n >= _CROWDED * size)
+        return Newton().init(run) if newton_first else self._ascent(problem).init(run)
+
+    def update(self, run: Run, state: Any) -> tuple[Any, Offer | None]:
+        """A step of the method that the state belongs to."""
+        if state.phase == NewtonState.phase:
+            return Newton().update(run, state)
+        state, offer = self._ascent(run.problem).update(run, state)
+        if state.over:
+            return Newton().begin(run, run.progress.w, state.Q, 3.0 * run.problem.game.scale)
+        return state, offer
+
+    def _ascent(self, problem: Problem) -> Ascent:
+        return Ascent(_NEWTON_STEPS * step_cost(problem))

@@ -1,0 +1,27 @@
+"""The checkpoint that an estimator asks for, and which of its parameters a checkpoint belongs to."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+from nashlearn.training.checkpoint import Checkpoint
+from nashlearn.training.fingerprint import fingerprint
+
+__all__ = ["opened_checkpoint"]
+
+# These say how long and how loudly to train, or how to answer, not what to train: a checkpoint outlives a change.
+_OF_THE_RUN = {
+    "tol", "max_iter", "max_time", "checkpoint", "callback", "verbose", "n_jobs", "cache_size", "warm_start",
+    "decision", "abstain_label",
+}  # fmt: skip
+
+
+def opened_checkpoint(estimator: Any, *data: Any) -> Checkpoint | None:
+    """The checkpoint that the estimator asks for, of this estimator's training on these data."""
+    if estimator.checkpoint is None:
+        return None
+    parameters = {k: v for k, v in estimator.get_params(deep=False).items() if k not in _OF_THE_RUN}
+    if not isinstance(parameters.get("random_state"), numbers.Integral):
+        parameters.pop("random_state", None)
+    return Checkpoint(estimator.checkpoint, fingerprint(type(estimator).__qualname__, parameters, *data))
