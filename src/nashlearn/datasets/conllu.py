@@ -7,16 +7,14 @@ relations are theirs.
 
 from __future__ import annotations
 
-import gzip
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from pathlib import Path
 
 import numpy as np
 
-from nashlearn.datasets.home import find, text_lines
+from nashlearn.datasets.home import find, text_lines, write_text
 
 __all__ = ["Sentence", "load_treebank", "parse_conllu", "read_conllu", "treebank_names", "write_conllu"]
 
@@ -178,12 +176,7 @@ def read_conllu(path: str | PathLike[str]) -> list[Sentence]:
 
 def write_conllu(sentences: Iterable[Sentence], path: str | PathLike[str]) -> None:
     """Write sentences to a file, gzipped where its name ends in ``.gz``."""
-    path = Path(path)
-    text = "".join(map(str, sentences))
-    if path.suffix == ".gz":
-        path.write_bytes(gzip.compress(text.encode(), mtime=0))
-    else:
-        path.write_text(text, encoding="utf-8", newline="\n")
+    write_text(path, "".join(map(str, sentences)))
 
 
 def treebank_names() -> dict[str, tuple[str, ...]]:

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["VARIABLE", "data_home", "find", "text_lines"]
+__all__ = ["VARIABLE", "data_home", "find", "text_lines", "write_text"]
 
 VARIABLE = "NASHLEARN_DATA"
 _CACHES = {"win32": ("LOCALAPPDATA", "AppData/Local"), "darwin": ("XDG_CACHE_HOME", "Library/Caches")}
@@ -68,3 +68,9 @@ def text_lines(path: str | os.PathLike[str]) -> Iterator[str]:
         raise ValueError(f"{path}, line {number}: not a text file in UTF-8: {error}.") from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path}, line {number}: not a gzipped text file: {error}.") from None
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write text in UTF-8 as it stands, gzipped where the name ends in ``.gz``; the same text gives the same bytes."""
+    path, content = Path(path), text.encode()
+    path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)

@@ -7,7 +7,6 @@ Detections have the id -1.
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from nashlearn.datasets.home import find, text_lines
+from nashlearn.datasets.home import find, text_lines, write_text
 
-__all__ = ["Boxes", "load_tracking", "parse_mot", "read_mot", "tracking_names", "write_mot"]
+__all__ = ["Boxes", "load_tracking", "mot_text", "parse_mot", "read_mot", "tracking_names", "write_mot"]
 
 _VIDEOS = ("TUD-Campus", "TUD-Stadtmitte", "ETH-Sunnyday", "ETH-Bahnhof", "ETH-Pedcross2")
 _FIELDS = (7, 9, 10)  # alone, with class and visibility, with a position in the world
@@ -130,15 +129,16 @@ def _refuse_repetition(boxes: Boxes, name: str, numbers: list[int]) -> None:
 
 def write_mot(path: str | Path, boxes: Boxes) -> None:
     """Write boxes as :func:`read_mot` reads them, gzipped where the name ends with ``.gz``, without positions."""
-    path = Path(path)
-    lines = (
+    write_text(path, mot_text(boxes))
+
+
+def mot_text(boxes: Boxes) -> str:
+    """What :func:`write_mot` writes."""
+    columns = (boxes.frame, boxes.id, boxes.box, boxes.confidence)
+    return "".join(
         f"{frame},{ident},{','.join(map(_plain, box))},{_plain(confidence)},-1,-1,-1\n"
-        for frame, ident, box, confidence in zip(
-            boxes.frame.tolist(), boxes.id.tolist(), boxes.box.tolist(), boxes.confidence.tolist(), strict=True
-        )
+        for frame, ident, box, confidence in zip(*(one.tolist() for one in columns), strict=True)
     )
-    content = "".join(lines).encode()
-    path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
 
 
 def _plain(number: float) -> str:
