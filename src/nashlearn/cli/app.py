@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.table import Table
 
 from nashlearn.cli import options as o
-from nashlearn.cli import parse, tables, tag, track
+from nashlearn.cli.costs import explained, read_costs
+from nashlearn.cli.driver import evaluate, predict, train
 from nashlearn.cli.errors import EXIT_CODES, Commands
 from nashlearn.cli.outputs import check_writable, write_whole
+from nashlearn.cli.parse import Trees
+from nashlearn.cli.tables import Tables
+from nashlearn.cli.tag import Tags
 from nashlearn.cli.talk import Talk, figure, grid
+from nashlearn.cli.track import Tracks
+from nashlearn.report import write_explorer
 
 __all__ = ["app"]
 
@@ -25,12 +32,11 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command()(tables.train)
-app.command()(tables.predict)
-app.command()(tables.evaluate)
-app.add_typer(tag.app, name="tag")
-app.add_typer(parse.app, name="parse")
-app.add_typer(track.app, name="track")
+for task in (Tables, Tags, Trees, Tracks):
+    for drive in (train, predict, evaluate):
+        (task.app or app).command(drive.__name__)(getattr(task, drive.__name__).on(task, drive))
+    if task.app is not None:
+        app.add_typer(task.app, name=task.name)
 
 
 def _version(wanted: bool) -> None:
@@ -56,18 +62,16 @@ def explain_cost(
     json: o.Json = False,
 ) -> None:
     """Show a matrix of costs, and what each mistake costs in words."""
-    from nashlearn.cli.costs import explained, read_costs
-
     found = explained(read_costs(costs))
 
-    def show(out: Console) -> None:
+    def show() -> Iterator[str | Table]:
         rows = [[answer, *row] for answer, row in zip(found["answers"], found["costs"], strict=True)]
-        out.print(grid("Cost of answering (row) when the truth is (column)", ["", *found["labels"]], rows))
+        yield grid("Cost of answering (row) when the truth is (column)", ["", *found["labels"]], rows)
         for mistake in found["mistakes"]:
-            out.print(f"  {mistake['words']}", markup=False)
+            yield f"  {mistake['words']}"
         blind = found["knowing_nothing"]
         play = ", ".join(f"{answer!r} with probability {p:.3g}" for answer, p in blind["answer"].items())
-        out.print(f"Knowing nothing, answer {play}: that costs {blind['cost_at_worst']:.4g} at worst.", markup=False)
+        yield f"Knowing nothing, answer {play}: that costs {blind['cost_at_worst']:.4g} at worst."
 
     Talk(json).result(found, show)
 
@@ -79,30 +83,25 @@ def info(model: o.Model, json: o.Json = False) -> None:
 
     found = persistence.read_info(model)
 
-    def show(out: Console) -> None:
+    def show() -> Iterator[str | Table]:
         libraries = ", ".join(f"{name} {found[name]}" for name in ("scikit-learn", "numpy", "skops", "python"))
-        out.print(f"{model}: {found['model']}", markup=False)
-        out.print(f"written by nashlearn {found['nashlearn']} ({libraries}), format {found['format']}", markup=False)
+        yield f"{model}: {found['model']}"
+        yield f"written by nashlearn {found['nashlearn']} ({libraries}), format {found['format']}"
         schema = dict(found["schema"])
-        columns = schema.pop("columns", [])
-        if not _are_columns(columns):
-            schema["columns"], columns = columns, []  # a schema of the user's own, saved from Python
-        for name, value in schema.items():
-            if value is not None:
-                out.print(f"  {name}: {figure(value)}", markup=False)
-        if columns:
-            out.print(grid("Columns", ["name", "kind", "categories"], [_column(one) for one in columns]))
+        columns = schema.pop("columns", None)
+        try:
+            rows = [_column(one) for one in columns or []]
+        except (TypeError, KeyError, AttributeError):  # a schema of the user's own, saved from Python
+            schema["columns"], rows = columns, []
+        yield from (f"  {name}: {figure(value)}" for name, value in schema.items() if value is not None)
+        if rows:
+            yield grid("Columns", ["name", "kind", "categories"], rows)
         for part, certificate in found["certificate"].items():
             words = {name: value for name, value in certificate.items() if name != "history"}
-            out.print(f"  certificate of {part}: {figure(words)}; {len(certificate['history'])} rounds", markup=False)
-        for name, value in found["summary"].items():
-            out.print(f"  {name.replace('_', ' ')}: {figure(value)}", markup=False)
+            yield f"  certificate of {part}: {figure(words)}; {len(certificate['history'])} rounds"
+        yield from (f"  {name.replace('_', ' ')}: {figure(value)}" for name, value in found["summary"].items())
 
     Talk(json).result(found, show)
-
-
-def _are_columns(found: Any) -> bool:
-    return isinstance(found, list) and all(isinstance(one, dict) and {"name", "kind"} <= one.keys() for one in found)
 
 
 def _column(one: dict[str, Any]) -> list[Any]:
@@ -118,8 +117,6 @@ def explore(
 ) -> None:
     """Write the loss explorer, a page for the browser: losses of three classes, and both players' strategies."""
     check_writable(out)
-    from nashlearn.report import write_explorer
-
     write_explorer(out.resolve())
     Talk(json).result({"explorer": str(out)})
 
@@ -136,14 +133,10 @@ def export_onnx(
     from nashlearn.onnx import to_onnx
 
     graph = to_onnx(persistence.load(model))
-    write_whole(out, lambda path: _to_bytes(path, graph))
+    write_whole(out, lambda path: path.write_bytes(graph.SerializeToString()))
     inputs, outputs = ([one.name for one in part] for part in (graph.graph.input, graph.graph.output))
     found: dict[str, Any] = {"onnx": str(out), "inputs": inputs, "outputs": outputs}
     schema = persistence.read_info(model)["schema"]
     if schema.get("ranks"):
         found["grades"] = dict(enumerate(schema["classes"]))  # the graph answers with ranks
     Talk(json).result(found)
-
-
-def _to_bytes(path: Path, graph: Any) -> None:
-    path.write_bytes(graph.SerializeToString())

@@ -10,11 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nashlearn.cli.errors import reading
-from nashlearn.cli.labels import shown
+from nashlearn.cli.labels import number, shown
 
-__all__ = ["LOSSES", "Costs", "costs_path", "explained", "read_costs"]
-
-LOSSES = ("zero_one", "absolute", "squared")  # names, which no file of costs can have
+__all__ = ["Costs", "costs_path", "explained", "loss_or_costs", "read_costs"]
 
 
 class Costs(NamedTuple):
@@ -53,7 +51,25 @@ class Costs(NamedTuple):
 
 def costs_path(loss: str | None) -> Path | None:
     """The file of costs that ``--loss`` names; None where it is the name of a loss."""
+    from nashlearn.games.catalogue import LOSSES
+
     return None if loss is None or loss in LOSSES else Path(loss)
+
+
+def loss_or_costs(loss: str, classes: Sequence[Any], known: str) -> tuple[str | np.ndarray, list[str] | None]:
+    """The loss that ``--loss`` names, or the costs in the file that it names, and the answers that are no labels.
+
+    ``known`` says in words what else the command takes.
+    """
+    from nashlearn.games.catalogue import LOSSES
+
+    if loss in LOSSES:
+        return loss, None
+    path = Path(loss)
+    if not path.is_file():
+        names = f"{', '.join(LOSSES)}{known}"
+        raise ValueError(f"--loss must be {names} or a file of costs; {loss!r} is none of these.")
+    return read_costs(path).aligned(classes, str(path))
 
 
 def read_costs(path: Path) -> Costs:
@@ -65,14 +81,14 @@ def read_costs(path: Path) -> Costs:
     sign = next((sign for sign in (";", "\t") if len(rows[0]) == 1 and sign in rows[0][0]), None)
     if sign is not None:
         raise ValueError(f"{path} has {sign!r} between its columns; a file of costs needs commas.")
-    named = not all(_is_number(entry) for entry in rows[0])
+    named = any(number(entry) is None for entry in rows[0])
     labels = rows[0][1:] if named else None
     options = [row[0] for row in rows[1:]] if named else None
     body = [row[1:] for row in rows[1:]] if named else rows
     width = len(body[0]) if body else 0
     if not body or width == 0 or any(len(row) != width for row in body) or (labels and len(labels) != width):
         raise ValueError(f"{path} is no matrix: its rows have different lengths, or there are none.")
-    wrong = [(i, j) for i, row in enumerate(body) for j, entry in enumerate(row) if not _is_number(entry)]
+    wrong = [(i, j) for i, row in enumerate(body) for j, entry in enumerate(row) if number(entry) is None]
     if wrong:
         i, j = wrong[0]
         raise ValueError(f"{path}: row {i + 1}, column {j + 1} of the costs is {body[i][j]!r}, which is no number.")
@@ -83,14 +99,6 @@ def read_costs(path: Path) -> Costs:
         if names is not None and len(set(names)) != len(names):
             raise ValueError(f"{path}: two {what} have the same name.")
     return Costs(matrix, options, labels)
-
-
-def _is_number(entry: str) -> bool:
-    try:
-        float(entry)
-    except ValueError:
-        return False
-    return True
 
 
 def explained(costs: Costs) -> dict[str, Any]:

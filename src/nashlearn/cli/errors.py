@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import csv
 import errno
+import io
 import os
 import sys
-import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import typer
 from typer.core import TyperGroup
 
-__all__ = ["EXIT_CODES", "Commands", "named", "reading"]
+from nashlearn.datasets.home import text_lines
+
+__all__ = ["EXIT_CODES", "Commands", "named", "read_text", "reading"]
+
+T = TypeVar("T", bound=Sized)
 
 INTERRUPTED = 130
 EXIT_CODES = (
@@ -60,16 +65,21 @@ def named(data: str) -> str:
 
 @contextmanager
 def reading(name: str) -> Iterator[None]:
-    """Errors of text files and archives with the name of the file in front."""
+    """Errors of text files with the name of the file in front."""
     try:
         yield
     except UnicodeDecodeError as error:
         raise ValueError(f"{name} is not text in UTF-8: {error.reason} at byte {error.start}.") from None
     except csv.Error as error:
         raise ValueError(f"{name} is no CSV file: {error}.") from None
-    except (EOFError, zlib.error) as error:
-        raise ValueError(f"{name} is damaged: {error}.") from None
-    except OSError as error:
-        if error.errno is None:  # gzip's own
-            raise ValueError(f"{name} is damaged, or not a gzip file: {error}.") from None
-        raise
+
+
+def read_text(data: str | Path, parse: Callable[[Iterable[str], str], T], what: str) -> T:
+    """What ``parse`` makes of the lines of a file or of standard input, which must hold some ``what``."""
+    name = named(str(data))
+    with reading(name):
+        lines = io.StringIO(sys.stdin.buffer.read().decode("utf-8-sig")) if str(data) == "-" else text_lines(data)
+        found = parse(lines, name)
+    if not len(found):
+        raise ValueError(f"{name} is empty: it holds no {what}.")
+    return found

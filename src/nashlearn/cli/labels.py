@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["class_labels", "known_labels", "shown"]
+from nashlearn.datasets.files import whole_number
+
+__all__ = ["class_labels", "known_labels", "number", "shown"]
 
 _MANY = 100  # different numbers from which a column is no set of classes
 _GAPS = {"na", "n/a", "#n/a", "nan", "null", "none"}  # among numbers
@@ -48,7 +50,6 @@ def class_labels(column: Any, order: Sequence[str] | None, name: str) -> tuple[n
 
 def known_labels(column: Any, classes: Sequence[Any], ranks: bool, name: str) -> np.ndarray:
     """Labels as a model was trained on them; an error names those that it does not know."""
-    from nashlearn.datasets.files import whole_number
 
     codes, texts = _coded(column, name)
     by_text = {str(label): i for i, label in enumerate(classes)}
@@ -82,7 +83,6 @@ def _text(label: Any) -> str:
 
 def _values(texts: list[str], name: str) -> np.ndarray:
     """Integers where all are whole numbers, numbers where all are and some have decimals, else the texts: 01 is one."""
-    from nashlearn.datasets.files import whole_number
 
     whole = [whole_number(text) for text in texts]
     if None not in whole:
@@ -91,7 +91,7 @@ def _values(texts: list[str], name: str) -> np.ndarray:
         if wide:
             raise ValueError(f"The column {name!r} holds {wide[0]}; whole numbers as labels must fit in 64 bits.")
         return np.array(values)
-    numbers = {text: number for text in texts if (number := _number(text)) is not None}
+    numbers = {text: value for text in texts if (value := number(text)) is not None}
     rest = [text for text in texts if text not in numbers]
     if numbers and rest and all(text.strip().lower() in _GAPS for text in rest):
         raise ValueError(f"The column {name!r} has {shown(rest)} among numbers, which is no label. Remove these rows.")
@@ -103,8 +103,8 @@ def _values(texts: list[str], name: str) -> np.ndarray:
     return np.array(texts)
 
 
-def _number(text: str) -> float | None:
-    """None for what is no number, NaN among it."""
+def number(text: str) -> float | None:
+    """The number that a text is; None for other text, and for NaN."""
     try:
         number = float(text)
     except ValueError:

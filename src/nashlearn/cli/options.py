@@ -1,18 +1,20 @@
-"""Options that several commands share."""
+"""Options that several commands share, and commands made of a task's fields."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from copy import copy
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
-Data = Annotated[str, typer.Argument(help="Table: CSV, TSV, Parquet or ARFF, also .gz; - for standard input.")]
+Data = Annotated[str, typer.Argument()]
 Model = Annotated[Path, typer.Argument(help="A saved model.")]
-Out = Annotated[Path, typer.Option("--out", "-o", help="Where to write the model.")]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Where to write the model.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes on standard error.")]
-Format = Annotated[str | None, typer.Option("--format", help="csv, tsv, parquet or arff; else by the name.")]
 Report = Annotated[Path | None, typer.Option("--report", help="Write an HTML report on held-out data.")]
 Test = Annotated[str | None, typer.Option("--test", help="Data held out for the report; else 20 % of the data.")]
 Alpha = Annotated[float | None, typer.Option("--alpha", min=0.0, help="Regularisation, against the mean loss.")]
@@ -26,12 +28,45 @@ Tune = Annotated[bool, typer.Option("--tune", help="Choose parameters by cross-v
 Folds = Annotated[int, typer.Option("--folds", min=2, help="Parts of the cross-validation of --tune.")]
 Seed = Annotated[int, typer.Option("--seed", help="Of every random choice.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Threads.")]
+ON_THESE = "Write an HTML report on these data."
 
 
-def given(**values: Any) -> dict[str, Any]:
-    """The arguments that were given, paths as text and with links followed."""
-    return {
-        name: str(value.resolve()) if isinstance(value, Path) else value
-        for name, value in values.items()
-        if value is not None
-    }
+class Command:
+    """A command on a task, as a decorator of a method whose docstring is its help.
+
+    Parameters
+    ----------
+    names : str
+        Fields of the task with spaces between them, in the order of the help page: those that must be given, a bar, and
+        those that may, to which ``json`` and ``quiet`` are added.
+    **words : str
+        Help of options that this command words in its own way.
+    """
+
+    def __init__(self, names: str, **words: str):
+        self.required, self.optional = (part.split() for part in f"{names} json quiet".split("|"))
+        self.words = words
+        self.help: str | None = None
+
+    def __call__(self, described: Callable[..., None]) -> Command:
+        self.help = described.__doc__
+        return self
+
+    def on(self, task: Callable[..., Any], run: Callable[[Any], None]) -> Callable[..., None]:
+        """The function that Typer turns into a command: it makes the task of the options and hands it to ``run``."""
+        hints, fields = get_type_hints(task, include_extras=True), inspect.signature(task).parameters
+
+        def parameter(name: str) -> inspect.Parameter:
+            kind, info = get_args(hints[name])
+            info = copy(info)
+            info.help = self.words.get(name, info.help)
+            default = inspect.Parameter.empty if name in self.required else fields[name].default
+            return fields[name].replace(default=default, annotation=Annotated[kind, info])
+
+        def call(**given: Any) -> None:
+            run(task(**given))
+
+        call.__doc__ = self.help
+        signature = inspect.Signature([parameter(name) for name in self.required + self.optional])
+        call.__signature__ = signature  # type: ignore[attr-defined]
+        return call

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-__all__ = ["check_writable", "write_text", "write_whole"]
+__all__ = ["check_writable", "write_whole"]
 
 
 def check_writable(*paths: Path | None, inputs: Iterable[str | Path | None] = ()) -> None:
@@ -34,26 +34,25 @@ def _check_place(path: Path) -> None:
     if str(path) == "-":
         raise ValueError("- is no name of a file to write; predict writes to standard output where --out is left out.")
     folder = path.resolve().parent
-    if not folder.is_dir():
-        raise ValueError(f"{path} cannot be written: there is no folder {folder}. Create it, or choose another.")
-    if path.is_dir():
-        raise ValueError(f"{path} cannot be written: it is a folder. Choose the name of a file.")
-    if path.exists() and not path.is_file():
-        raise ValueError(f"{path} cannot be written: it is a device or a pipe. Choose the name of a file.")
-    if path.exists() and not os.access(path, os.W_OK):
-        raise ValueError(f"{path} cannot be written: no permission. Choose another place.")
+    reasons = {
+        f"there is no folder {folder}. Create it, or choose another.": not folder.is_dir(),
+        "it is a folder. Choose the name of a file.": path.is_dir(),
+        "it is a device or a pipe. Choose the name of a file.": path.exists() and not path.is_file(),
+        "no permission. Choose another place.": path.exists() and not os.access(path, os.W_OK),
+    }
+    if any(reasons.values()):
+        raise ValueError(f"{path} cannot be written: {next(why for why, holds in reasons.items() if holds)}")
     try:
         handle, name = tempfile.mkstemp(dir=folder)
     except OSError as error:
-        raise ValueError(
-            f"{path} cannot be written: {(error.strerror or str(error)).lower()}. Choose another place."
-        ) from None
+        reason = (error.strerror or str(error)).lower()
+        raise ValueError(f"{path} cannot be written: {reason}. Choose another place.") from None
     os.close(handle)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name)
 
 
-def write_whole(path: Path, write: Callable[[Path], None]) -> None:
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Let ``write`` make a file of the same ending in the same folder, then give it its name; links are followed."""
     place = path.resolve()
     partial = place.with_name(f".partial.{os.getpid()}.{path.name}")
@@ -65,11 +64,3 @@ def write_whole(path: Path, write: Callable[[Path], None]) -> None:
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
-
-
-def write_text(path: Path, text: str) -> None:
-    """Text to a file, whole or not at all; links are followed."""
-    from nashlearn.training.checkpoint import replacing
-
-    with replacing(path.resolve()) as file:
-        file.write(text.encode())

@@ -1,193 +1,28 @@
-"""Commands for tables: one label for each row."""
+"""Tables: one label for each row."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import typer
 
+from nashlearn import datasets, report
 from nashlearn.cli import options as o
-from nashlearn.cli.costs import costs_path
-from nashlearn.cli.labels import class_labels, known_labels, shown
-from nashlearn.cli.outputs import check_writable, write_whole
-from nashlearn.cli.saved import check_saving, finish, keeping, load_task, save_task, training_summary
-from nashlearn.cli.table_model import (
-    Answers,
-    chosen_loss,
-    estimator_for,
-    held_out_rows,
-    note_identifiers,
-    predicted,
-    report_data,
-    scores,
-    tune,
-)
-from nashlearn.cli.talk import Talk
+from nashlearn.cli.labels import class_labels, known_labels, number, shown
+from nashlearn.cli.table_model import Answers, chosen_loss, estimator_for
+from nashlearn.cli.task import Examples, Predictions, Task
+from nashlearn.cli.tune import Fold, cuts, with_every_label
 
-__all__ = ["evaluate", "predict", "train"]
+__all__ = ["Tables"]
 
+_WIDTHS = (0.25, 1.0, 4.0)  # of a kernel, times 1 / number of columns
+_BLOCK = 1 << 16  # rows predicted together
 _HELD_OUT = 0.2
-
-
-def train(
-    data: o.Data,
-    target: Annotated[str, typer.Option("--target", "-t", help="The column of labels.")],
-    out: o.Out,
-    loss: Annotated[
-        str | None,
-        typer.Option(
-            help="zero_one (the default), absolute (that of --ordinal), squared, abstain:PRICE, or a CSV file of costs."
-        ),
-    ] = None,
-    ordinal: Annotated[
-        bool, typer.Option("--ordinal", help="Grades along one direction with thresholds; the loss is absolute.")
-    ] = False,
-    order: Annotated[str | None, typer.Option(help="Grades from low to high, with commas between them.")] = None,
-    kernel: Annotated[str, typer.Option(help="linear, rbf, poly or laplacian.")] = "linear",
-    gamma: Annotated[float | None, typer.Option(help="Width of the kernel.")] = None,
-    degree: Annotated[int | None, typer.Option(min=1, help="Degree of the kernel poly.")] = None,
-    decision: Annotated[str, typer.Option(help="auto, scores or equilibrium: how to answer.")] = "auto",
-    alpha: o.Alpha = None,
-    do_tune: o.Tune = False,
-    folds: o.Folds = 5,
-    categorical: Annotated[list[str] | None, typer.Option(help="A column of categories written as numbers.")] = None,
-    drop: Annotated[list[str] | None, typer.Option(help="A column to leave out.")] = None,
-    balanced: Annotated[bool, typer.Option("--balanced", help="Weigh classes alike.")] = False,
-    report: o.Report = None,
-    test: o.Test = None,
-    tol: o.Tol = None,
-    max_iter: o.MaxIter = None,
-    max_time: o.MaxTime = None,
-    checkpoint: o.Checkpoint = None,
-    seed: o.Seed = 0,
-    format: o.Format = None,
-    json: o.Json = False,
-    quiet: o.Quiet = False,
-) -> None:
-    """Train a classifier on a table, by the loss that it will be judged by.
-
-    nashlearn train wine.csv --target quality --loss absolute --out wine.model --report wine.html
-    """
-    talk = Talk(json, quiet)
-    loss = chosen_loss(loss, ordinal)
-    check_writable(out, report, checkpoint, inputs=[data, test, costs_path(loss)])
-    check_saving()
-    from nashlearn import tabular
-    from nashlearn.datasets import read_table
-
-    X, column = read_table(data, target=target, drop=drop or [], text=categorical or [], format=format)
-    ranks = None if order is None else [grade.strip() for grade in order.split(",")]
-    y, classes = class_labels(column, ranks, target)
-    given = o.given(alpha=alpha, tol=tol, max_iter=max_iter, max_time=max_time, checkpoint=checkpoint)
-    given |= o.given(gamma=gamma, degree=degree, random_state=seed, class_weight="balanced" if balanced else None)
-    estimator, answers = estimator_for(
-        loss, classes, ordinal=ordinal, ranks=ranks is not None, decision=decision, kernel=kernel, given=given
-    )
-    if answers.kind == "ordinal" and ranks is None and isinstance(classes[0], str):
-        talk.note(f"grades from low to high: {shown(classes)}; say --order where that is wrong.")
-    held = None
-    if test is None and report is not None:
-        kept, out_rows = held_out_rows(y, _HELD_OUT, seed)
-        held = X.iloc[out_rows], y[out_rows]
-        X, y = X.iloc[kept], y[kept]
-        talk.note(f"{len(out_rows):,} of the rows are held out for the report; the model is trained on the others.")
-    model = tabular.table_pipeline(estimator, X, categorical=categorical or [])
-    if test is not None:
-        held = _labelled(test, model, target, answers, None)
-    note_identifiers(talk, X, model["columns"].kinds, categorical or [])
-    talk.note(f"{data}: {len(X):,} rows, {len(model['columns'].kinds)} columns, {len(classes)} classes")
-    found: dict[str, Any] = {"model": str(out), "rows": len(X), "classes": classes, "loss": loss}
-    if do_tune:
-        found |= tune(talk, model, X, y, folds=folds, seed=seed, wide=kernel != "linear", alpha=alpha, gamma=gamma)
-    with talk.training("training", estimator.tol, estimator.max_iter) as (callback, trained):
-        estimator.set_params(callback=callback)
-        tabular.fit_table(model, X, y, in_place=report is None)
-    with keeping(talk, out):
-        found |= {"alpha": float(estimator.alpha), **training_summary(estimator, trained)}
-        schema = {**tabular.table_schema(model), "target": target, **answers._asdict()}
-        save_task("table", model, out, schema, {"data": data, **found})
-    if held is not None:
-        found["held_out"] = scores(model, *held, talk=talk)
-    if report is not None and held is not None:
-        _report(report, model, held, answers, data=data, out=out, trained_on=(X, y))
-        found["report"] = str(report)
-    finish(talk, found, trained)
-
-
-def _labelled(data: str, model: Any, target: str, answers: Answers, format: str | None) -> tuple[Any, np.ndarray]:
-    """Features and labels of a table, as a model knows them."""
-    from nashlearn.datasets import read_table
-
-    X, column = read_table(data, target=target, text=_categories(model), format=format)
-    return X, known_labels(column, answers.classes, answers.ranks, target)
-
-
-def _categories(model: Any) -> list[str]:
-    """Columns to read as text: what an entry means must not hang on the other entries of its file."""
-    return [name for name, kind in model["columns"].kinds.items() if kind == "category"]
-
-
-def _report(path: Path, model: Any, held: Any, answers: Answers, *, data: str, out: Path, trained_on: Any) -> None:
-    from nashlearn import report
-
-    baselines = None if trained_on is None else report.table_baselines(model, *trained_on)
-    facts = {"data": data, "saved model": str(out), "rows held out": len(held[1])}
-    title = f"{Path(data).name}: {answers.kind}"
-    X, y = held
-    report.write_report(
-        path.resolve(), report_data(model, X, y, answers, baselines=baselines, title=title, facts=facts)
-    )
-
-
-def _answers(schema: dict[str, Any]) -> Answers:
-    return Answers(*(schema[name] for name in Answers._fields))
-
-
-def predict(
-    model: o.Model,
-    data: o.Data,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="CSV, TSV or Parquet; else standard output.")] = None,
-    proba: Annotated[bool, typer.Option("--proba", help="Add the strategy p, which is not calibrated.")] = False,
-    format: o.Format = None,
-    json: o.Json = False,
-    quiet: o.Quiet = False,
-) -> None:
-    """Predict the label of each row of a table.
-
-    nashlearn predict wine.model new.csv --out answers.csv
-    """
-    talk = Talk(json, quiet)
-    check_writable(out, inputs=[model, data])
-    if out is not None and not out.name.endswith(tuple(_WRITERS)):
-        raise ValueError(f"--out must end in {', '.join(_WRITERS)}; got {out.name!r}.")
-    import pandas
-
-    from nashlearn.datasets import read_table
-
-    pipeline, schema = load_task("table", model)
-    answers = _answers(schema)
-    X, _ = read_table(data, text=_categories(pipeline), format=format)
-    predictions, p = predicted(pipeline, X, talk=talk, proba=proba)
-    table = pandas.DataFrame({"prediction": answers.read(predictions)})
-    if p is not None:
-        names = answers.options or answers.classes
-        for name, share in zip(names, p.T, strict=True):
-            table[f"p({name})"] = share
-    if out is not None:
-        write_whole(out, lambda path: _write(table, path))
-        talk.result({"rows": len(table), "out": str(out)})
-    elif json:
-        talk.result(table.to_dict(orient="list"))
-    else:
-        print(table.to_csv(index=False), end="")
-
-
-def _write(table: Any, path: Path) -> None:
-    next(write for ending, write in _WRITERS.items() if path.name.endswith(ending))(table, path)
-
-
+_DATA = "Table: CSV, TSV, Parquet or ARFF, also .gz; - for standard input."
 _WRITERS: dict[str, Any] = {
     ".csv": lambda table, path: table.to_csv(path, index=False),
     ".csv.gz": lambda table, path: table.to_csv(path, index=False, compression="gzip"),
@@ -196,25 +31,225 @@ _WRITERS: dict[str, Any] = {
 }
 
 
-def evaluate(
-    model: o.Model,
-    data: o.Data,
-    report: Annotated[Path | None, typer.Option("--report", help="Write an HTML report on these data.")] = None,
-    format: o.Format = None,
-    json: o.Json = False,
-    quiet: o.Quiet = False,
-) -> None:
-    """Judge a model on labelled rows, by the loss that it was trained for.
+@dataclass(kw_only=True)
+class Tables(Task):
+    """Rows with a column of labels. Models are pipelines of :mod:`nashlearn.tabular`."""
 
-    nashlearn evaluate wine.model test.csv
-    """
-    talk = Talk(json, quiet)
-    check_writable(report, inputs=[model, data])
-    pipeline, schema = load_task("table", model)
-    answers = _answers(schema)
-    held = _labelled(data, pipeline, schema["target"], answers, format)
-    found: dict[str, Any] = {"model": str(model), **scores(pipeline, *held, talk=talk)}
-    if report is not None:
-        _report(report, pipeline, held, answers, data=data, out=model, trained_on=None)
-        found["report"] = str(report)
-    talk.result(found)
+    name = "table"
+    schema_types: ClassVar = {"target": str, "classes": list, "ranks": bool, "options": list | None, "kind": str}
+    grid: ClassVar = {"alpha": (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)}
+    counted = "of the rows"
+
+    target: Annotated[str, typer.Option("--target", "-t", help="The column of labels.")] = ""
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            help="zero_one (the default), absolute (that of --ordinal), squared, abstain:PRICE, or a CSV file of costs."
+        ),
+    ] = None
+    ordinal: Annotated[
+        bool, typer.Option("--ordinal", help="Grades along one direction with thresholds; the loss is absolute.")
+    ] = False
+    order: Annotated[str | None, typer.Option(help="Grades from low to high, with commas between them.")] = None
+    kernel: Annotated[str, typer.Option(help="linear, rbf, poly or laplacian.")] = "linear"
+    gamma: Annotated[float | None, typer.Option(help="Width of the kernel.")] = None
+    degree: Annotated[int | None, typer.Option(min=1, help="Degree of the kernel poly.")] = None
+    decision: Annotated[str, typer.Option(help="auto, scores or equilibrium: how to answer.")] = "auto"
+    folds: o.Folds = 5
+    categorical: Annotated[list[str] | None, typer.Option(help="A column of categories written as numbers.")] = None
+    drop: Annotated[list[str] | None, typer.Option(help="A column to leave out.")] = None
+    balanced: Annotated[bool, typer.Option("--balanced", help="Weigh classes alike.")] = False
+    format: Annotated[str | None, typer.Option("--format", help="csv, tsv, parquet or arff; else by the name.")] = None
+    proba: Annotated[bool, typer.Option("--proba", help="Add the strategy p, which is not calibrated.")] = False
+    answers: Answers = field(init=False)
+    kinds: Mapping[str, str] = field(init=False)  # of the columns that the model reads
+
+    @o.Command(
+        "data target out | loss ordinal order kernel gamma degree decision alpha tune folds categorical drop balanced "
+        "report test tol max_iter max_time checkpoint seed format",
+        data=_DATA,
+    )
+    def train(self) -> None:
+        """Train a classifier on a table, by the loss that it will be judged by.
+
+        nashlearn train wine.csv --target quality --loss absolute --out wine.model --report wine.html
+        """
+
+    @o.Command("model data | out proba format", data=_DATA, out="CSV, TSV or Parquet; else standard output.")
+    def predict(self) -> None:
+        """Predict the label of each row of a table.
+
+        nashlearn predict wine.model new.csv --out answers.csv
+        """
+
+    @o.Command("model data | report format", data=_DATA, report=o.ON_THESE)
+    def evaluate(self) -> None:
+        """Judge a model on labelled rows, by the loss that it was trained for.
+
+        nashlearn evaluate wine.model test.csv
+        """
+
+    def __post_init__(self) -> None:
+        self.loss = chosen_loss(self.loss, self.ordinal)
+
+    def learn(self) -> Examples:
+        drop, text = self.drop or [], self.categorical or []
+        X, column = datasets.read_table(self.data, target=self.target, drop=drop, text=text, format=self.format)
+        ranks = None if self.order is None else [grade.strip() for grade in self.order.split(",")]
+        y, classes = class_labels(column, ranks, self.target)
+        self.answers = Answers(classes, ranks is not None)
+        return X, y
+
+    def known(self, data: str) -> Examples:
+        X, column = self._read(data, self.target, self.format if data == self.data else None)
+        return X, known_labels(column, self.answers.classes, self.answers.ranks, self.target)
+
+    def _read(self, data: str, target: str | None, format: str | None) -> tuple[Any, Any]:
+        """A table as the model knows it: what an entry means must not hang on the other entries of its file."""
+        return datasets.read_table(data, target=target, text=self._categories(), format=format)
+
+    def rows_to_hold_out(self, y: Any) -> Fold:
+        """The same classes on both sides, where there are enough of each."""
+        from sklearn.model_selection import train_test_split
+
+        counts = np.unique(y, return_counts=True)[1]
+        even = y if counts.min() >= 2 and _HELD_OUT * y.size >= counts.size else None
+        cut = train_test_split(np.arange(y.size), test_size=_HELD_OUT, random_state=self.seed, stratify=even)
+        kept, held = with_every_label(cut, y)
+        if not held.size:
+            raise ValueError(
+                f"None of the {y.size:,} rows can be held out for --report: each is the only one of its class. Name "
+                "data to test on with --test."
+            )
+        return kept, held
+
+    def build(self, examples: Examples) -> Any:
+        from nashlearn import tabular
+
+        weights = "balanced" if self.balanced else None
+        given = self.parameters(gamma=self.gamma, degree=self.degree, random_state=self.seed, class_weight=weights)
+        estimator, self.answers = estimator_for(
+            str(self.loss), self.answers, ordinal=self.ordinal, decision=self.decision, kernel=self.kernel, given=given
+        )
+        classes, named = self.answers.classes, self.categorical or []
+        if self.answers.kind == "ordinal" and not self.answers.ranks and isinstance(classes[0], str):
+            self.talk.note(f"grades from low to high: {shown(classes)}; say --order where that is wrong.")
+        model = tabular.table_pipeline(estimator, examples[0], categorical=named)
+        self.kinds = model["columns"].kinds
+        for name in self._categories():
+            texts = examples[0][name].dropna().unique().tolist()
+            if name not in named and all(isinstance(one, str) and number(one) is not None for one in texts):
+                self.talk.note(
+                    f"note: the column {name!r} holds numbers written as text, which are taken for categories."
+                )
+            if len(texts) > max(50, 0.5 * len(examples[0])):
+                words = f"{len(texts):,} different texts; --drop it if it is an identifier."
+                self.talk.note(f"note: the column {name!r} has {words}")
+        return model
+
+    def _categories(self) -> list[str]:
+        return [name for name, kind in self.kinds.items() if kind == "category"]
+
+    def about(self, examples: Examples) -> tuple[str, dict[str, Any]]:
+        rows, classes = len(examples[0]), self.answers.classes
+        words = f"{rows:,} rows, {len(self.kinds)} columns, {len(classes)} classes"
+        return words, {"rows": rows, "classes": classes, "loss": self.loss}
+
+    def choices(self, X: Any) -> dict[str, Sequence[Any]]:
+        widths = [width / X.shape[1] for width in _WIDTHS] if self.gamma is None else [self.gamma]
+        return super().choices(X) | ({"gamma": widths} if self.kernel != "linear" else {})
+
+    def parts(self, y: Any) -> list[Fold]:
+        folds = (with_every_label(cut, y) for cut in cuts(y.size, self.folds, self.seed, "rows", y))
+        parts = [fold for fold in folds if fold[1].size]
+        if not parts:
+            raise ValueError(
+                f"--tune with --folds {self.folds} finds no row to judge by: each of the {y.size:,} is alone in its "
+                "class."
+            )
+        return parts
+
+    def fit(self, model: Any, X: Any, y: Any, spare: bool = False) -> None:
+        from nashlearn import tabular
+
+        tabular.fit_table(model, X, y, in_place=spare)
+
+    def task_loss(self, model: Any, X: Any, y: Any) -> float:
+        return float(model[-1].task_loss(model[:-1].transform(X), y))
+
+    def schema(self, model: Any) -> dict[str, Any]:
+        from nashlearn import tabular
+
+        return {**tabular.table_schema(model), "target": self.target, **self.answers._asdict()}
+
+    def restore(self, model: Any, schema: Mapping[str, Any]) -> None:
+        self.target, self.kinds = schema["target"], model["columns"].kinds
+        self.answers = Answers(*(schema[name] for name in Answers._fields))
+
+    def _blocks(self, model: Any, X: Any) -> Iterator[tuple[slice, Any]]:
+        """Rows, and what the first steps of a model make of them."""
+        starts = range(0, len(X), _BLOCK)
+        with self.talk.counting("predicting", len(starts)) as advance:
+            for start in starts:
+                rows = slice(start, start + _BLOCK)
+                yield rows, model[:-1].transform(X.iloc[rows])
+                advance()
+
+    def judge(self, model: Any, held: Examples) -> dict[str, Any]:
+        """The loss of a model's answers on labelled rows, their accuracy, and for abstention how many it gave."""
+        (X, y), last = held, model[-1]
+        answers, total = [], 0.0
+        for rows, Z in self._blocks(model, X):
+            answers += _answered(last, Z).tolist()
+            total += last.task_loss(Z, y[rows]) * len(y[rows])
+        found: dict[str, Any] = {"rows": int(y.size), "task_loss": total / y.size}
+        given = np.ones(y.size, dtype=bool)
+        if hasattr(last, "abstain_label"):
+            given = np.array([answer != last.abstain_label for answer in answers])
+            found["coverage"] = float(given.mean())
+        if getattr(last._game, "n_options", 0) == last.classes_.size or hasattr(last, "abstain_label"):
+            right = np.array([a == b for a, b in zip(answers, y.tolist(), strict=True)])
+            found["accuracy"] = float(right[given].mean()) if given.any() else None
+        return found
+
+    def report_data(self, model: Any, held: Examples, learnt: Examples | None) -> dict[str, Any]:
+        X, y = held
+        make = getattr(report, f"{self.answers.kind}_report_data")
+        return make(
+            model,
+            X,
+            y,
+            baselines=None if learnt is None else report.table_baselines(model, *learnt),
+            label_names=self.answers.label_names(),
+            title=f"{Path(self.data).name}: {self.answers.kind}",
+            facts={"data": self.data, "saved model": str(self.out or self.model), "rows held out": len(y)},
+        )
+
+    def predictions(self, model: Any) -> Predictions:
+        import pandas
+
+        writer = _writer(self.out)
+        X, _ = self._read(self.data, None, self.format)
+        answers, p = [], []
+        for _, Z in self._blocks(model, X):
+            answers.append(_answered(model[-1], Z))
+            if self.proba:
+                p.append(model[-1].predict_proba(Z))
+        table = pandas.DataFrame({"prediction": self.answers.read(np.concatenate(answers))})
+        if self.proba:
+            names = self.answers.options or self.answers.classes
+            table[[f"p({name})" for name in names]] = np.concatenate(p)
+        data, counts = table.to_dict(orient="list"), {"rows": len(table)}
+        return Predictions(data, lambda: table.to_csv(index=False), counts, lambda path: writer(table, path))
+
+
+def _writer(out: Path | None) -> Any:
+    """What writes a table to a file of this name."""
+    found = [write for ending, write in _WRITERS.items() if out is not None and out.name.endswith(ending)]
+    if out is not None and not found:
+        raise ValueError(f"--out must end in {', '.join(_WRITERS)}; got {out.name!r}.")
+    return next(iter(found), None)
+
+
+def _answered(estimator: Any, Z: Any) -> np.ndarray:
+    return np.asarray(getattr(estimator, "predict_or_abstain", estimator.predict)(Z))

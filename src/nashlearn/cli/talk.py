@@ -6,23 +6,17 @@ import json
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
+
+from nashlearn.report.page import plain
 
 __all__ = ["Talk", "Trained"]
 
@@ -36,7 +30,6 @@ class Trained:
 
     seconds: float = 0.0
     interrupted: bool = False
-    warnings: list[str] = field(default_factory=list)
 
 
 class Talk:
@@ -61,90 +54,72 @@ class Talk:
     def warn(self, text: str) -> None:
         self.err.print(f"warning: {text}", markup=False, style="yellow")
 
-    def result(self, data: Mapping[str, Any], show: Callable[[Console], None] | None = None) -> None:
-        """The answer of a command: as JSON, or as ``show`` prints it, by default name and value a line."""
+    def result(self, data: Mapping[str, Any], show: Callable[[], Iterable[str | Table]] | None = None) -> None:
+        """The answer of a command: as JSON, or as ``show`` gives it, by default name and value a line."""
         if self.json:
-            print(json.dumps(_plain(data), ensure_ascii=False))
-            return
-        out = Console(highlight=False, soft_wrap=True, emoji=False)
-        if show is not None:
-            show(out)
+            print(json.dumps(plain(data), ensure_ascii=False))
             return
         width = max(map(len, data), default=0)
-        for name, value in data.items():
-            out.print(f"{name.replace('_', ' '):{width}}  {figure(value)}", markup=False)
+        lines = (f"{name.replace('_', ' '):{width}}  {figure(value)}" for name, value in data.items())
+        out = Console(highlight=False, soft_wrap=True, emoji=False)
+        for one in lines if show is None else show():
+            out.print(one, markup=False)
 
     @contextmanager
     def counting(self, what: str, total: int) -> Iterator[Callable[[], None]]:
         """A bar with the time left; calls advance it by one."""
-        if self.quiet or not self.err.is_terminal:
-            yield self._lines(what, total)
-            return
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, TextColumn("left"), console=self.err, transient=True) as bar:
-            task = bar.add_task(what, total=total)
-            yield lambda: bar.advance(task)
+        began, done = time.monotonic(), 0
+        with self._bar(what, f"0 of {total}") as show:
 
-    def _lines(self, what: str, total: int) -> Callable[[], None]:
-        began = spoke = time.monotonic()
-        done = 0
+            def advance() -> None:
+                nonlocal done
+                done += 1
+                left = (time.monotonic() - began) * (total - done) / done
+                show(done / total, f"{done} of {total}, {_left(left)}")
 
-        def advance() -> None:
-            nonlocal done, spoke
-            done += 1
-            now = time.monotonic()
-            if now - spoke >= _EVERY:
-                spoke = now
-                self.note(f"{what}: {done} of {total}, {_left((now - began) * (total - done) / done)}")
-
-        return advance
+            yield advance
 
     @contextmanager
     def training(self, what: str, tol: float, max_iter: int) -> Iterator[tuple[Callable[[Any], None], Trained]]:
         """A bar of the certificate's way to ``tol``: a callback for the estimator, and how the training ended."""
-        trained, began = Trained(), time.monotonic()
+        trained, began, way = Trained(), time.monotonic(), _Way(tol, max_iter)
         with (
             warnings.catch_warnings(record=True) as caught,
-            self._certificate_bar(what, _Way(tol, max_iter)) as callback,
+            self._bar(what, "starting (the first run compiles for a minute or two)") as show,
         ):
             warnings.simplefilter("always")
+
+            def callback(now: Any) -> None:
+                share, left = way.share(now)
+                show(share, f"iteration {now.n_iter}, gap {now.gap:.1e}, {100 * share:.0f} %, {left}")
+
             yield callback, trained
-        trained.seconds = time.monotonic() - began
+        trained.seconds, trained.interrupted = time.monotonic() - began, silently_interrupted(caught)
         messages = [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
-        trained.interrupted = any(message.startswith(_INTERRUPTED) for message in messages)
-        trained.warnings = [message for message in messages if not message.startswith(_INTERRUPTED)]
-        for message in dict.fromkeys(trained.warnings):
-            self.warn(message)
+        for message in dict.fromkeys(messages):
+            if not message.startswith(_INTERRUPTED):
+                self.warn(message)
         if trained.interrupted:
             self.warn("interrupted: the best model so far is kept.")
 
     @contextmanager
-    def _certificate_bar(self, what: str, way: _Way) -> Iterator[Callable[[Any], None]]:
+    def _bar(self, what: str, state: str) -> Iterator[Callable[[float, str], None]]:
+        """A bar that is shown a share and a state in words; now and then a line where there is no terminal."""
         if self.quiet or not self.err.is_terminal:
             spoke = time.monotonic()
 
-            def speak(now: Any) -> None:
+            def speak(_: float, state: str) -> None:
                 nonlocal spoke
-                share, left = way.share(now)
                 if time.monotonic() - spoke >= _EVERY:
                     spoke = time.monotonic()
-                    self.note(f"{what}: {_state(now)}, {100 * share:.0f} %, {left}")
+                    self.note(f"{what}: {state}")
 
             yield speak
             return
         columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"))
         with Progress(*columns, TimeElapsedColumn(), console=self.err, transient=True) as bar:
-            task = bar.add_task(what, total=1.0, state="starting (the first run compiles for a minute or two)")
-
-            def show(now: Any) -> None:
-                share, left = way.share(now)
-                bar.update(task, completed=share, state=f"{_state(now)}, {left}")
-
-            yield show
-
-
-def _state(now: Any) -> str:
-    return f"iteration {now.n_iter}, gap {now.gap:.1e}"
+            task = bar.add_task(what, total=1.0, state=state)
+            yield lambda share, state: bar.update(task, completed=share, state=state)
 
 
 class _Way:
@@ -201,13 +176,6 @@ def grid(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> Ta
     for row in rows:
         table.add_row(*(Text(figure(entry)) for entry in row))
     return table
-
-
-def _plain(value: Any) -> Any:
-    """``value`` with NumPy's numbers as Python's, and null for numbers that are not finite."""
-    from nashlearn.report.page import plain
-
-    return plain(value)
 
 
 def silently_interrupted(caught: Sequence[Any]) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from nashlearn.cli.talk import Talk, figure, silently_interrupted
 
-__all__ = ["candidates", "check_folds", "held_out", "tuned"]
+__all__ = ["Fold", "candidates", "cuts", "held_out", "tuned", "with_every_label"]
 
 Fold = tuple[np.ndarray, np.ndarray]
 
@@ -25,10 +25,27 @@ def held_out(n: int, seed: int) -> Fold:
     return np.sort(order[cut:]), np.sort(order[:cut])
 
 
-def check_folds(n: int, folds: int, what: str) -> None:
-    """Refuse more folds than there are examples, ``what`` in words."""
+def with_every_label(fold: Fold, labels: np.ndarray, owners: np.ndarray | None = None) -> Fold:
+    """The same fold, where examples with labels that no other has are trained on: a model has to know every label.
+
+    ``owners`` says whose each label is; without it every example has one.
+    """
+    kept, held = fold
+    owners = np.arange(labels.size) if owners is None else owners
+    known = np.isin(labels, labels[np.isin(owners, kept)])
+    lone = np.isin(held, owners[~known])
+    return np.sort(np.concatenate([kept, held[lone]])), np.sort(held[~lone])
+
+
+def cuts(n: int, folds: int, seed: int | None, what: str, even: np.ndarray | None = None) -> list[Fold]:
+    """Folds of ``n`` examples, ``what`` in words: shuffled by ``seed``, and with the labels ``even`` spread evenly."""
+    from sklearn.model_selection import KFold, StratifiedKFold
+
     if n < folds:
         raise ValueError(f"--tune with --folds {folds} needs at least as many {what}; there are {n}.")
+    rare = even is None or np.unique(even, return_counts=True)[1].min() < folds
+    kind = KFold if rare else StratifiedKFold
+    return list(kind(folds, shuffle=seed is not None, random_state=seed).split(np.zeros(n), even))
 
 
 def candidates(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import sys
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nashlearn.cli.errors import named, reading
+from nashlearn.cli.errors import read_text
 from nashlearn.cli.labels import shown
+from nashlearn.datasets.mot import parse_mot
 
 __all__ = ["Video", "find_videos", "read_boxes", "video_files"]
 
@@ -57,23 +57,19 @@ def _first(folder: Path, stem: str) -> Path | None:
     return next((folder / f"{stem}{ending}" for ending in _ENDINGS if (folder / f"{stem}{ending}").is_file()), None)
 
 
+def _as_folder(folder: Path) -> Video:
+    return Video(folder.resolve().name, _first(folder / "gt", "gt"), _first(folder / "det", "det"))
+
+
 def _in_folder(folder: Path) -> list[Video]:
-    own = Video(folder.resolve().name, _first(folder / "gt", "gt"), _first(folder / "det", "det"))
+    own = _as_folder(folder)
     if own.truth or own.detections:
         return [own]
-    folders = [
-        Video(one.name, _first(one / "gt", "gt"), _first(one / "det", "det"))
-        for one in sorted(folder.iterdir())
-        if one.is_dir()
-    ]
-    names = {
-        file.name.split(f".{kind}.txt")[0]
-        for kind in ("gt", "det")
-        for file in folder.iterdir()
-        if f".{kind}.txt" in file.name
-    }
-    files = [Video(name, _first(folder, f"{name}.gt"), _first(folder, f"{name}.det")) for name in sorted(names)]
-    return [video for video in folders + files if video.truth or video.detections]
+    files = (re.fullmatch(r"(.*?)\.(gt|det)\.txt.*", file.name) for file in folder.iterdir())
+    names = sorted({match[1] for match in files if match})
+    videos = [_as_folder(one)._replace(name=one.name) for one in sorted(folder.iterdir()) if one.is_dir()]
+    videos += [Video(name, _first(folder, f"{name}.gt"), _first(folder, f"{name}.det")) for name in names]
+    return [video for video in videos if video.truth or video.detections]
 
 
 def _of_file(path: Path) -> Video:
@@ -87,14 +83,4 @@ def _of_file(path: Path) -> Video:
 
 def read_boxes(data: str | Path) -> Any:
     """Boxes of a file, or of standard input."""
-    from nashlearn.datasets.mot import parse_mot, read_mot
-
-    name = named(str(data))
-    with reading(name):
-        if str(data) == "-":
-            found = parse_mot(io.StringIO(sys.stdin.buffer.read().decode("utf-8-sig")), name)
-        else:
-            found = read_mot(data)
-    if not len(found):
-        raise ValueError(f"{name} is empty: it holds no boxes.")
-    return found
+    return read_text(data, parse_mot, "boxes")

@@ -1,0 +1,189 @@
+"""A kind of data as the commands see it: how it is read, modelled, judged and reported."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import UnionType
+from typing import Any, ClassVar, NamedTuple
+
+import typer
+
+from nashlearn.cli import options as o
+from nashlearn.cli.costs import costs_path
+from nashlearn.cli.talk import Talk, Trained
+from nashlearn.cli.tune import Fold, held_out
+from nashlearn.datasets.home import write_text
+
+__all__ = ["Examples", "Predictions", "Task", "taken"]
+
+Examples = tuple[Any, Any]  # inputs and labels, one entry for each example
+
+
+def taken(examples: Examples, rows: Any) -> Examples:
+    """Some of the examples."""
+    from sklearn.utils import _safe_indexing
+
+    X, y = (_safe_indexing(part, rows) for part in examples)
+    return X, y
+
+
+class Predictions(NamedTuple):
+    """What ``predict`` gives: as data for machines, as text, counted in words; ``write`` writes it to a file."""
+
+    data: Mapping[str, Any]
+    text: Callable[[], str]
+    counts: Mapping[str, Any]
+    writer: Callable[[Path], None] | None = None
+
+    def write(self, path: Path) -> None:
+        """To a file, as text unless a writer is given."""
+        write_text(path, self.text()) if self.writer is None else self.writer(path)
+
+
+@dataclass(kw_only=True)
+class Task(ABC):
+    """One kind of data. Fields are the options of its commands; the drivers call the methods in the order below.
+
+    Attributes
+    ----------
+    name : str
+        In the schema of saved models.
+    app : typer.Typer or None
+        The group of its commands; None for the commands without a group.
+    train, predict, evaluate : Command
+    kind, part : str
+        The class of a saved model, and its estimator whose certificate is shown.
+    schema_types : mapping
+        What the schema of a saved model holds.
+    defaults, grid : mappings
+        Parameters of the estimator where none are given, and values to choose from with ``--tune``.
+    """
+
+    name: ClassVar[str]
+    app: ClassVar[typer.Typer | None] = None
+    train: ClassVar[o.Command]
+    predict: ClassVar[o.Command]
+    evaluate: ClassVar[o.Command]
+    kind: ClassVar[str] = "sklearn.pipeline.Pipeline"
+    part: ClassVar[str] = "model"
+    schema_types: ClassVar[Mapping[str, type | UnionType]]
+    defaults: ClassVar[Mapping[str, Any]] = {}
+    grid: ClassVar[Mapping[str, Sequence[Any]]]
+    doing: ClassVar[str] = "training"
+    counted: ClassVar[str] = "sentences"
+
+    data: o.Data
+    model: o.Model = Path()
+    out: o.Out = None
+    loss: str | None = None
+    alpha: o.Alpha = None
+    tune: o.Tune = False
+    folds: o.Folds = 3
+    report: o.Report = None
+    test: o.Test = None
+    tol: o.Tol = None
+    max_iter: o.MaxIter = None
+    max_time: o.MaxTime = None
+    checkpoint: o.Checkpoint = None
+    jobs: o.Jobs = None
+    seed: o.Seed = 0
+    json: o.Json = False
+    quiet: o.Quiet = False
+
+    @cached_property
+    def talk(self) -> Talk:
+        """The voice of the command."""
+        return Talk(self.json, self.quiet)
+
+    def inputs(self) -> Iterable[str | Path | None]:
+        """Files that the command reads, which it must not write to."""
+        return [self.data, self.test, costs_path(self.loss)]
+
+    def learn(self) -> Examples:
+        """Read the examples to train on."""
+        return self.known(self.data)
+
+    @abstractmethod
+    def known(self, data: str) -> Any:
+        """Read labelled examples as the model, trained or about to be, takes them."""
+
+    def cut(self, examples: Examples) -> tuple[Examples, Any]:
+        """Hold a part of the examples out for the report."""
+        kept, held = self.rows_to_hold_out(examples[1])
+        self.talk.note(f"{len(held):,} {self.counted} are held out for the report; the model is trained on the others.")
+        return taken(examples, kept), taken(examples, held)
+
+    def rows_to_hold_out(self, y: Any) -> Fold:
+        """Which examples to train on, and which to hold out."""
+        return held_out(len(y), self.seed)
+
+    def held(self) -> Any:
+        """The held-out examples that ``--test`` names."""
+        return self.known(str(self.test))
+
+    def parameters(self, **more: Any) -> dict[str, Any]:
+        """Parameters of the estimator: those given, the task's own among them, else its defaults."""
+        given = {name: getattr(self, name) for name in ("alpha", "tol", "max_iter", "max_time")}
+        given |= {"n_jobs": self.jobs, "checkpoint": self.checkpoint and str(self.checkpoint.resolve()), **more}
+        return {**self.defaults, **{name: value for name, value in given.items() if value is not None}}
+
+    @abstractmethod
+    def build(self, examples: Examples) -> Any:
+        """The model to be trained: an estimator, or a pipeline that ends in one."""
+
+    @abstractmethod
+    def about(self, examples: Examples) -> tuple[str, dict[str, Any]]:
+        """The examples in words, and what the result of the command says of them."""
+
+    def features(self, X: Any) -> Any:
+        """Features that hang on nothing learnt: made once, whatever is tried on them."""
+        return X
+
+    def choices(self, X: Any) -> dict[str, Sequence[Any]]:
+        """The grid of ``--tune``; a parameter that is given has one value."""
+        given = {name: getattr(self, name) for name in self.grid}
+        return {name: values if given[name] is None else (given[name],) for name, values in self.grid.items()}
+
+    @abstractmethod
+    def parts(self, y: Any) -> list[Fold]:
+        """Rows to train on and to judge by, for ``--tune``."""
+
+    def fit(self, model: Any, X: Any, y: Any, spare: bool = False) -> None:
+        """Train the model on features and labels; ``spare`` says that nobody needs the features afterwards."""
+        model.fit(X, y)
+
+    def task_loss(self, model: Any, X: Any, y: Any) -> float:
+        """What a trained model is judged by where parameters are chosen."""
+        return float(model.task_loss(X, y))
+
+    def completed(self, model: Any, examples: Examples, trained: Trained) -> tuple[Any, dict[str, Any]]:
+        """The model as it is saved, and what there is to say about what had to be added."""
+        return model, {}
+
+    @abstractmethod
+    def schema(self, model: Any) -> dict[str, Any]:
+        """What the commands need to know of a saved model."""
+
+    @abstractmethod
+    def restore(self, model: Any, schema: Mapping[str, Any]) -> None:
+        """Take up what training has found out."""
+
+    @abstractmethod
+    def judge(self, model: Any, held: Any) -> dict[str, Any]:
+        """Scores of a saved model on labelled examples."""
+
+    def evaluated(self, model: Any, held: Any) -> dict[str, Any]:
+        """What ``evaluate`` says."""
+        return self.judge(model, held)
+
+    @abstractmethod
+    def report_data(self, model: Any, held: Any, learnt: Examples | None) -> dict[str, Any]:
+        """The report on labelled examples, against what can be made of the examples trained on, where known."""
+
+    @abstractmethod
+    def predictions(self, model: Any) -> Predictions:
+        """What a saved model says of the data."""
