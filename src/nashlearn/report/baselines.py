@@ -73,19 +73,6 @@ class Cheapest:
         return [self.classes[i] for i in expected.argmin(axis=1)], expected.min(axis=1)
 
 
-class _Behind:
-    """A classifier behind the first steps of a model, which are fitted already."""
-
-    def __init__(self, before: Any, peer: Any):
-        self.before, self.peer, self.classes_ = before, peer, peer.classes_
-
-    def predict(self, X: Any) -> Any:
-        return self.peer.predict(self.before.transform(X))
-
-    def predict_proba(self, X: Any) -> Any:
-        return self.peer.predict_proba(self.before.transform(X))
-
-
 def table_baselines(model: Any, X: Any, y: Any, *, random_state: int = 0) -> dict[str, Any]:
     """Peers of a classifier, fitted to the training data ``X``, ``y``: for the argument ``baselines`` of the reports.
 
@@ -100,6 +87,7 @@ def table_baselines(model: Any, X: Any, y: Any, *, random_state: int = 0) -> dic
     X, y : the training data, as given to the model
     """
     from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
     from sklearn.svm import LinearSVC
 
     before, estimator = split(model)
@@ -115,7 +103,7 @@ def table_baselines(model: Any, X: Any, y: Any, *, random_state: int = 0) -> dic
         warnings.simplefilter("ignore")
         fitted: list[Any] = [peer.fit(features, y[rows]) for peer in (logistic, hinge)]
     if before is not None:
-        fitted = [_Behind(before, peer) for peer in fitted]
+        fitted = [make_pipeline(before, peer) for peer in fitted]
     peers: dict[str, Any] = {}
     costs, classes = estimator._game.costs, np.asarray(estimator.classes_).tolist()
     if not np.array_equal(costs, 1.0 - np.eye(len(classes))):

@@ -7,10 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nashlearn.report.page import plain
-from nashlearn.report.sections import Measure, certificate, comparison, risk
-from nashlearn.report.structured import selection, shown, stacked, wrong_parts
-from nashlearn.report.summary import summarised
+from nashlearn.report.structured import Structured
 
 __all__ = ["tracking_report_data"]
 
@@ -65,51 +62,35 @@ def tracking_report_data(
     if not truth:
         raise ValueError("boxes must hold at least two frames with boxes.")
     rules = {"this model": by_matcher(model), **(baselines or {})}
-    answers = [[np.asarray(rule(moment)) for moment in moments] for rule in rules.values()]
-    wrong = wrong_parts(truth)
-
-    def perfect(answer: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        return (wrong(answer)[0] == 0).astype(float), np.ones(len(truth))
-
-    top, bottom = stacked(wrong, answers)
-    measures = [
-        Measure("Wrong links", top, bottom, percent=True),
-        Measure("Steps without a mistake", *stacked(perfect, answers), lower_is_better=False, percent=True),
-    ]
-    rows = selection(top[:, 0], random_state)
-    sections = [comparison(list(rules), measures, "steps", confidence, random_state)]
+    answers = {name: [np.asarray(rule(moment)) for moment in moments] for name, rule in rules.items()}
+    judged = Structured(model, truth, answers, "steps")
+    measures = [judged.wrong("Wrong links"), judged.faultless("Steps without a mistake")]
+    sections: list[dict[str, Any]] = []
     if scores:
         columns = list(next(iter(scores.values())))
         table = [[name, *(one[column] for column in columns)] for name, one in scores.items()]
         sections.append({"type": "table", "title": "Whole tracks", "columns": ["", *columns], "rows": table})
-    sections += [
-        _matched(boxes, moments, truth, answers[0], rows, top[:, 0], frame_size),
-        certificate(model),
-        risk(model, "wrong links per box", None, 1.0),
-    ]
-    return plain(summarised("tracking", title, model, facts, sections))
-
-
-def _matched(
-    boxes: Any, moments: Any, truth: Any, answers: Any, rows: np.ndarray, mistakes: np.ndarray, frame_size: Any
-) -> dict[str, Any]:
-    """Pairs of frames with their boxes, true partners and the model's."""
     low = np.minimum(boxes.box[:, :2].min(axis=0), 0.0)
     size = np.asarray(frame_size) if frame_size is not None else (boxes.box[:, :2] + boxes.box[:, 2:]).max(axis=0) - low
-    items = []
-    for i in rows:
-        moment = moments[i]
-        now = int(boxes.frame[moment.boxes[0]]) if moment.boxes.size else int(boxes.frame[moment.tracks].max()) + 1
-        items.append(
-            {
-                "name": f"into frame {now}",
-                "left": np.round(boxes.box[moment.tracks], 1),
-                "right": np.round(boxes.box[moment.boxes], 1),
-                "left_names": [f"{boxes.id[j]}" for j in moment.tracks],
-                "right_names": [f"{boxes.id[j]}" for j in moment.boxes],
-                "truth": truth[i],
-                "answer": answers[i],
-            }
-        )
-    section = shown("boxes", "Matched boxes", "steps", mistakes, items)
-    return {**section, "origin": [0.0, 0.0] if frame_size is not None else low, "size": size}
+
+    def draw(rows: np.ndarray) -> list[Any]:
+        return [_step(boxes, moments[i], truth[i], answers["this model"][i]) for i in rows]
+
+    drawn = judged.shown("boxes", "Matched boxes", draw, random_state)
+    sections.append({**drawn, "origin": [0.0, 0.0] if frame_size is not None else low, "size": size})
+    worst = ("wrong links per box", 1.0)
+    return judged.report("tracking", measures, sections, worst, title, facts, confidence, random_state)
+
+
+def _step(boxes: Any, moment: Any, truth: np.ndarray, answer: np.ndarray) -> dict[str, Any]:
+    """Two frames with their boxes, true partners and the model's."""
+    now = int(boxes.frame[moment.boxes[0]]) if moment.boxes.size else int(boxes.frame[moment.tracks].max()) + 1
+    return {
+        "name": f"into frame {now}",
+        "left": np.round(boxes.box[moment.tracks], 1),
+        "right": np.round(boxes.box[moment.boxes], 1),
+        "left_names": [f"{boxes.id[j]}" for j in moment.tracks],
+        "right_names": [f"{boxes.id[j]}" for j in moment.boxes],
+        "truth": truth,
+        "answer": answer,
+    }

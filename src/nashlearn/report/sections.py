@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Measure", "certificate", "comparison", "confusion", "risk", "strings", "thinned"]
+__all__ = ["Measure", "certificate", "comparison", "confusion", "likely", "risk", "strings", "thinned"]
 
 _REPLICATES = 2000
 _BLOCK = 1 << 21  # numbers in a block of replicates
@@ -222,3 +222,8 @@ def thinned(points: list[Any], limit: int = _POINTS) -> list[Any]:
 def strings(names: Mapping[Any, str] | None, labels: Sequence[Any]) -> list[str]:
     """Labels as text, by ``names`` where it has them."""
     return [str((names or {}).get(label, label)) for label in labels]
+
+
+def likely(p: np.ndarray, names: Sequence[str]) -> list[Any]:
+    """The three likeliest answers under a strategy, with their probabilities."""
+    return [[names[j], round(float(p[j]), 3)] for j in np.argsort(-p, kind="stable")[:3] if p[j] > 5e-4]

@@ -2,38 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-__all__ = ["answered", "selection", "shown", "stacked", "wrong_parts"]
+from nashlearn.report.page import plain
+from nashlearn.report.sections import Measure, certificate, comparison, risk
+from nashlearn.report.summary import summarised
+
+__all__ = ["Structured", "answered"]
 
 _WRONG, _RIGHT = 40, 20  # examples with mistakes and without that are shown, at most
 
 
-def selection(mistakes: np.ndarray, random_state: int) -> np.ndarray:
-    """Examples to show, in their order: drawn from those with mistakes and from those without."""
-    rng = np.random.default_rng(random_state)
-    kinds = (np.flatnonzero(mistakes > 0), _WRONG), (np.flatnonzero(mistakes == 0), _RIGHT)
-    return np.sort(np.concatenate([rng.permutation(rows)[:limit] for rows, limit in kinds]))
+class Structured:
+    """Answers of a model, which come first, and of its baselines, against the truth, part by part.
 
+    Parameters
+    ----------
+    model : fitted estimator
+    truth : sequence of ndarrays
+        The true parts of each example.
+    answers : mapping of names to sequences of ndarrays
+    unit : str
+        What examples are called.
+    """
 
-def shown(kind: str, title: str, unit: str, mistakes: np.ndarray, items: list[Any]) -> dict[str, Any]:
-    return {
-        "type": kind,
-        "title": title,
-        "unit": unit,
-        "n": mistakes.size,
-        "n_wrong": int((mistakes > 0).sum()),
-        "items": items,
-    }
+    def __init__(self, model: Any, truth: Sequence[np.ndarray], answers: Mapping[str, Any], unit: str):
+        self.model, self.truth, self.answers, self.unit = model, truth, answers, unit
+        self.top, self.bottom = self.stacked(self._wrong)
+        self.mistakes = self.top[:, 0]
 
+    def _wrong(self, answer: Sequence[np.ndarray]) -> tuple[Any, Any]:
+        pairs = zip(answer, self.truth, strict=True)
+        return [float(np.count_nonzero(a != b)) for a, b in pairs], [float(len(one)) for one in self.truth]
 
-def stacked(measure: Callable[[Any], tuple[np.ndarray, np.ndarray]], answers: Sequence[Any]) -> tuple[Any, Any]:
-    """Numerators and denominators (examples, models) of a measure of each model's answers."""
-    parts = [measure(answer) for answer in answers]
-    return np.column_stack([top for top, _ in parts]), np.column_stack([bottom for _, bottom in parts])
+    def stacked(self, measure: Callable[[Any], tuple[Any, Any]]) -> tuple[np.ndarray, np.ndarray]:
+        """Numerators and denominators (examples, models) of a measure of each model's answers."""
+        top, bottom = zip(*(measure(answer) for answer in self.answers.values()), strict=True)
+        return np.column_stack(top), np.column_stack(bottom)
+
+    def wrong(self, name: str) -> Measure:
+        """Parts that differ from the truth."""
+        return Measure(name, self.top, self.bottom, percent=True)
+
+    def faultless(self, name: str) -> Measure:
+        """Examples without a wrong part."""
+        right = (self.top == 0).astype(float)
+        return Measure(name, right, np.ones_like(right), lower_is_better=False, percent=True)
+
+    def shown(self, kind: str, title: str, draw: Callable[[Any], list[Any]], random_state: int) -> dict[str, Any]:
+        """Examples as ``draw`` makes them of positions, drawn from those with mistakes and from those without."""
+        rng = np.random.default_rng(random_state)
+        kinds = (np.flatnonzero(self.mistakes > 0), _WRONG), (np.flatnonzero(self.mistakes == 0), _RIGHT)
+        rows = np.sort(np.concatenate([rng.permutation(rows)[:limit] for rows, limit in kinds]))
+        section = {"type": kind, "title": title, "unit": self.unit, "n": self.mistakes.size}
+        return {**section, "n_wrong": int((self.mistakes > 0).sum()), "items": draw(rows)}
+
+    def report(
+        self,
+        kind: str,
+        measures: list[Measure],
+        own: list[dict[str, Any]],
+        worst: tuple[str, float],
+        title: str,
+        facts: Mapping[str, Any] | None,
+        confidence: float,
+        random_state: int,
+    ) -> dict[str, Any]:
+        """The whole report: the comparison, sections of one's own, certificate and worst case (its unit, the most)."""
+        sections = [comparison(list(self.answers), measures, self.unit, confidence, random_state), *own]
+        sections += [certificate(self.model), risk(self.model, worst[0], None, worst[1])]
+        return plain(summarised(kind, title, self.model, facts, sections))
 
 
 def answered(name: str, answerer: Any, X: Any, sizes: Sequence[int]) -> list[np.ndarray]:
@@ -43,13 +84,3 @@ def answered(name: str, answerer: Any, X: Any, sizes: Sequence[int]) -> list[np.
     if [len(one) for one in answers] != list(sizes):
         raise ValueError(f"{name} must give {len(sizes)} answers, each as long as its example.")
     return answers
-
-
-def wrong_parts(truth: Sequence[np.ndarray]) -> Callable[[Sequence[np.ndarray]], tuple[np.ndarray, np.ndarray]]:
-    """The measure that counts the parts of each example that differ from ``truth``, against all its parts."""
-    sizes = np.array([float(len(one)) for one in truth])
-
-    def wrong(answer: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        return np.array([float(np.count_nonzero(a != b)) for a, b in zip(answer, truth, strict=True)]), sizes
-
-    return wrong

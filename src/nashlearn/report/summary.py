@@ -40,116 +40,74 @@ def summarised(
 
     by_type = {section["type"]: section for section in sections}
     compared = by_type["comparison"]
-    cards = [_cost_card(compared), _peer_card(compared), _certificate_card(by_type["certificate"])]
-    cards += [_worst_card(by_type["risk"])]
+    said = [_cost(compared), _against(compared), _certified(by_type["certificate"]), _guaranteed(by_type["risk"])]
     return {
         "kind": kind,
         "title": title,
         "version": __version__,
         "model": type(estimator).__name__,
-        "headline": _headline(compared),
-        "words": [_against(compared), _certified(by_type["certificate"]), _guaranteed(by_type["risk"])],
-        "cards": cards,
+        "headline": said[0][1],
+        "words": [words for _, words in said[1:]],
+        "cards": [dict(zip(("name", "value", "note"), card, strict=True)) for card, _ in said],
         "facts": [[str(name), value] for name, value in {**(facts or {}), **_parameters(estimator)}.items()],
         "sections": sections,
     }
 
 
-def _headline(compared: Mapping[str, Any]) -> str:
+Said = tuple[tuple[str, str, str], str]  # a card (name, value and note), and the same in words
+
+
+def _cost(compared: Mapping[str, Any]) -> Said:
     measure = compared["measures"][0]
-    own, percent = measure["rows"][0], measure["percent"]
-    interval = f"{figure(own['low'], percent)} to {figure(own['high'], percent)}"
-    return (
-        f"{measure['name']} {figure(own['value'], percent)} on {compared['n']:,} {compared['unit']}, with a "
-        f"{100 * compared['confidence']:g} % interval from {interval}."
-    )
+    value, low, high = (figure(measure["rows"][0][name], measure["percent"]) for name in ("value", "low", "high"))
+    seen = f"{compared['n']:,} {compared['unit']}"
+    confidence = f"{100 * compared['confidence']:g} % interval"
+    words = f"{measure['name']} {value} on {seen}, with a {confidence} from {low} to {high}."
+    return (measure["name"], value, f"{low} to {high}, {seen}"), words
 
 
-def _best(compared: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def _against(compared: Mapping[str, Any]) -> Said:
     """The best of the baselines by the first measure."""
-    measure = compared["measures"][0]
+    measure, name = compared["measures"][0], "Best baseline"
     peers = [row for row in measure["rows"][1:] if np.isfinite(row["value"])]
-    return min(peers, key=lambda row: row["value"] if measure["lower"] else -row["value"]) if peers else None
+    if not peers:
+        return (name, "none", "no baseline was given"), "No baseline was given to hold it against."
+    best = min(peers, key=lambda row: row["value"] if measure["lower"] else -row["value"])
+    apart = best["difference"]
+    value, low, high = (figure(one, measure["percent"]) for one in (best["value"], apart["low"], apart["high"]))
+    verdict, clause = "no clear difference", "the data show no clear difference"
+    if apart["low"] > 0 or apart["high"] < 0:
+        verdict = "better" if (apart["high"] < 0) == measure["lower"] else "worse"
+        clause = f"this model does {verdict}"
+    words = f"The best baseline, {best['name']}, has {value}: {clause} (the difference lies between {low} and {high})."
+    return (name, value, f"{best['name']}; this model: {verdict}"), words
 
 
-def _verdict(row: Mapping[str, Any], lower: bool) -> str:
-    apart = row["difference"]
-    if not (apart["low"] > 0 or apart["high"] < 0):
-        return "no clear difference"
-    return "better" if (apart["high"] < 0) == lower else "worse"
-
-
-def _cost_card(compared: Mapping[str, Any]) -> dict[str, str]:
-    measure = compared["measures"][0]
-    own, percent = measure["rows"][0], measure["percent"]
-    note = f"{figure(own['low'], percent)} to {figure(own['high'], percent)}, {compared['n']:,} {compared['unit']}"
-    return {"name": measure["name"], "value": figure(own["value"], percent), "note": note}
-
-
-def _peer_card(compared: Mapping[str, Any]) -> dict[str, str]:
-    best, measure = _best(compared), compared["measures"][0]
-    if best is None:
-        return {"name": "Best baseline", "value": "none", "note": "no baseline was given"}
-    note = f"{best['name']}; this model: {_verdict(best, measure['lower'])}"
-    return {"name": "Best baseline", "value": figure(best["value"], measure["percent"]), "note": note}
-
-
-def _certificate_card(section: Mapping[str, Any]) -> dict[str, str]:
-    note = f"from the best objective at most, after {section['n_iter']:,} iterations"
-    return {"name": "Certified distance", "value": figure(section["gap"], True), "note": note}
-
-
-def _worst_card(section: Mapping[str, Any]) -> dict[str, str]:
-    marks = dict(map(tuple, section["marks"]))
-    if 0.95 in marks:
-        bound = section["base"] + section["slope"] * marks[0.95]
-        note = f"{section['unit']} at most, with 95 % confidence"
-        if section["largest"] is not None and bound >= section["largest"]:
-            note = f"above the largest cost, {figure(section['largest'])}: too few rows to say more"
-        return {"name": "Worst case", "value": figure(bound), "note": note}
-    note = f"{section['unit']} at most, for the training moments"
-    return {"name": "Worst case", "value": figure(section["base"]), "note": note}
-
-
-def _against(compared: Mapping[str, Any]) -> str:
-    best, measure = _best(compared), compared["measures"][0]
-    if best is None:
-        return "No baseline was given to hold it against."
-    percent, apart = measure["percent"], best["difference"]
-    words = {
-        "better": "this model does better",
-        "worse": "this model does worse",
-        "no clear difference": "the data show no clear difference",
-    }[_verdict(best, measure["lower"])]
-    interval = f"{figure(apart['low'], percent)} and {figure(apart['high'], percent)}"
-    return (
-        f"The best baseline, {best['name']}, has {figure(best['value'], percent)}: {words} "
-        f"(the difference lies between {interval})."
-    )
-
-
-def _certified(section: Mapping[str, Any]) -> str:
+def _certified(section: Mapping[str, Any]) -> Said:
     gap, tol = section["gap"], section["tol"]
+    note = f"from the best objective at most, after {section['n_iter']:,} iterations"
+    card = ("Certified distance", figure(gap, True), note)
     if not np.isfinite(gap):
-        return "Training gave no certificate."
+        return card, "Training gave no certificate."
     smooth = " of the smoothed game" if section["smoothing"] else ""
     reached = "as near as was asked" if gap <= tol else f"not as near as the {figure(tol, True)} asked: train longer"
     within = "0.001 %" if gap < 1e-5 else figure(gap, True)
-    return f"Training is proven to be within {within} of the best objective{smooth}, {reached}."
+    return card, f"Training is proven to be within {within} of the best objective{smooth}, {reached}."
 
 
-def _guaranteed(section: Mapping[str, Any]) -> str:
-    base = figure(section["base"])
-    said = (
-        f"If new labels have the moments of the training data, randomised answers have at most {base} {section['unit']}"
-    )
+def _guaranteed(section: Mapping[str, Any]) -> Said:
+    base, unit, largest = section["base"], section["unit"], section["largest"]
+    said = f"If new labels have the moments of the training data, randomised answers have at most {figure(base)} {unit}"
     marks = dict(map(tuple, section["marks"]))
     if 0.95 not in marks:
-        return f"{said}, whatever else the distribution does."
-    bound = section["base"] + section["slope"] * marks[0.95]
-    if section["largest"] is not None and bound >= section["largest"]:
-        return f"{said}; allowing for chance with 95 % confidence, the bound says nothing: too few rows."
-    return f"{said}; allowing for chance with 95 % confidence, at most {figure(bound)}."
+        words = f"{said}, whatever else the distribution does."
+        return ("Worst case", figure(base), f"{unit} at most, for the training moments"), words
+    bound = base + section["slope"] * marks[0.95]
+    note, chance = f"{unit} at most, with 95 % confidence", f"at most {figure(bound)}."
+    if largest is not None and bound >= largest:
+        note = f"above the largest cost, {figure(largest)}: too few rows to say more"
+        chance = "the bound says nothing: too few rows."
+    return ("Worst case", figure(bound), note), f"{said}; allowing for chance with 95 % confidence, {chance}"
 
 
 def _parameters(estimator: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from nashlearn.report.baselines import possible_answers, split
 from nashlearn.report.page import plain
-from nashlearn.report.sections import Measure, certificate, comparison, confusion, risk, strings, thinned
+from nashlearn.report.sections import Measure, certificate, comparison, confusion, likely, risk, strings, thinned
 from nashlearn.report.summary import summarised
 
 __all__ = ["abstention_report_data", "classification_report_data", "ordinal_report_data"]
@@ -32,9 +32,8 @@ class _Table:
             raise ValueError("X and y must hold at least one row.")
         self.baselines = dict(baselines or {})
         self.names = ["this model", *self.baselines]
-        columns = [self._answers("model", model)]
-        columns += [self._answers(name, peer) for name, peer in self.baselines.items()]
-        self.options = np.column_stack(columns)
+        answerers = {"model": model, **self.baselines}
+        self.options = np.column_stack([self._answers(name, one) for name, one in answerers.items()])
         self.label_names = strings(label_names, self.classes)
         rest = self.possible[len(self.classes) :] if self.aligned else self.possible
         self.answer_names = (self.label_names if self.aligned else []) + (
@@ -49,16 +48,17 @@ class _Table:
         """Positions of answers: those that are given, or what ``answerer`` predicts."""
         answer = answerer
         if hasattr(answerer, "predict"):
-            _, last = split(answerer)
-            if hasattr(last, "predict_or_abstain"):
-                before, _ = split(answerer)
-                answer = last.predict_or_abstain(self.X if before is None else before.transform(self.X))
-            else:
-                answer = answerer.predict(self.X)
+            last, features = self._behind(answerer)
+            answer = getattr(last, "predict_or_abstain", last.predict)(features)
         found = _positions(np.asarray(answer, dtype=object).tolist(), self.possible, name, "the answers of the model")
         if found.size != self.labels.size:
             raise ValueError(f"{name} gave {found.size} answers for {self.labels.size} rows.")
         return found
+
+    def _behind(self, answerer: Any) -> tuple[Any, Any]:
+        """The last step of a model, and what the steps before it make of the rows."""
+        before, last = split(answerer)
+        return last, self.X if before is None else before.transform(self.X)
 
     def _strategies(self) -> np.ndarray:
         """The equilibrium strategy (n, options) of the model for each row."""
@@ -74,10 +74,9 @@ class _Table:
         if hasattr(answerer, "ranking"):
             labels, reluctance = answerer.ranking(self.X)
         else:
-            before, last = split(answerer)
-            if not hasattr(last, "abstain_proba"):
+            if not hasattr(split(answerer)[1], "abstain_proba"):
                 return None
-            features = self.X if before is None else before.transform(self.X)
+            last, features = self._behind(answerer)
             labels, reluctance = last.predict(features), last.abstain_proba(features)
         return _positions(np.asarray(labels).tolist(), self.classes, "labels", "the classes of the model"), reluctance
 
@@ -93,12 +92,8 @@ class _Table:
 
     def examples(self, rows: np.ndarray) -> list[dict[str, Any]]:
         """What is shown of rows: their text and the likely answers."""
-        shown = []
-        for i in rows:
-            order = np.argsort(-self.p[i], kind="stable")[:3]
-            likely = [[self.answer_names[j], round(float(self.p[i, j]), 3)] for j in order if self.p[i, j] > 5e-4]
-            shown.append({"row": int(i), "text": self._text(int(i)), "likely": likely})
-        return shown
+        names = self.answer_names
+        return [{"row": int(i), "text": self._text(int(i)), "likely": likely(self.p[i], names)} for i in rows]
 
     def _text(self, i: int) -> str:
         text = ""
@@ -110,21 +105,16 @@ class _Table:
             text = ", ".join(parts[:_COLUMNS]) + (", …" if len(parts) > _COLUMNS else "")
         return text if len(text) <= _LETTERS else text[: _LETTERS - 1] + "…"
 
+    def _confusion(self) -> dict[str, Any]:
+        names = self.answer_names, self.label_names
+        return confusion(self.options[:, 0], self.labels, *names, self.costs, "rows", self.examples, self.aligned)
+
     def sections(self, measures: Sequence[Measure], unit: str, confidence: float, random_state: int) -> list[Any]:
         """Comparison, confusion, certificate and worst case, in the order of the page."""
         expected = float(np.einsum("nm,mn->", self.p, self.costs[:, self.labels]) / self.labels.size)
         return [
             comparison(self.names, measures, "rows", confidence, random_state),
-            confusion(
-                self.options[:, 0],
-                self.labels,
-                self.answer_names,
-                self.label_names,
-                self.costs,
-                "rows",
-                self.examples,
-                self.aligned,
-            ),
+            self._confusion(),
             certificate(self.estimator),
             risk(self.estimator, unit, expected, float(self.costs.max())),
         ]

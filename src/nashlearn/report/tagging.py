@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from nashlearn.report.page import plain
-from nashlearn.report.sections import Measure, certificate, comparison, confusion, risk, strings
-from nashlearn.report.structured import answered, selection, shown, stacked, wrong_parts
-from nashlearn.report.summary import summarised
+from nashlearn.report.sections import Measure, confusion, likely, strings
+from nashlearn.report.structured import Structured, answered
 
 __all__ = ["tagging_report_data"]
 
@@ -43,53 +41,44 @@ def tagging_report_data(
     title, facts, confidence, random_state
         As in :mod:`nashlearn.report`.
     """
+    from nashlearn.games.catalogue import named_costs
+
     sizes = [len(labels) for labels in y]
     if [len(one) for one in tokens] != sizes:
         raise ValueError("tokens must hold one text for each label of y.")
-    peers = dict(baselines or {})
-    answers = [answered(name, one, X, sizes) for name, one in {"model": model, **peers}.items()]
-    truth = [np.asarray(labels) for labels in y]
-    known = model.classes_.tolist()
+    peers = {name: answered(name, one, X, sizes) for name, one in (baselines or {}).items()}
+    own = answered("model", model, X, sizes)
+    truth, known = [np.asarray(labels) for labels in y], model.classes_.tolist()
+    judged = Structured(model, truth, {"this model": own, **peers}, "sequences")
     labels = known + sorted({label for one in truth for label in one.tolist()} - set(known))
-    costs = _costs(model, len(labels))
-    codes, given = _coded(truth, labels), _coded(answers[0], labels)
+    costs = named_costs(model.loss, len(known)) if isinstance(model.loss, str) else np.asarray(model.loss, dtype=float)
+    costs = np.hstack([costs, np.full((len(known), len(labels) - len(known)), costs.max())])
+    codes, given = _coded(truth, labels), _coded(own, labels)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    wrong = wrong_parts(truth)
-
-    def paid(answer: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        return np.add.reduceat(costs[_coded(answer, known), codes], starts), wrong(answer)[1]
-
-    measures = [Measure("Wrong tags", *stacked(wrong, answers), percent=True)]
+    measures, unit = [judged.wrong("Wrong tags")], "wrong tags per token"
     if not np.array_equal(costs[:, : len(known)], 1.0 - np.eye(len(known))):
-        measures.insert(0, Measure("Mean cost", *stacked(paid, answers)))
+        unit = "cost per token"
+        paid = judged.stacked(lambda one: (np.add.reduceat(costs[_coded(one, known), codes], starts), sizes))
+        measures.insert(0, Measure("Mean cost", *paid))
     if all(str(label) == "O" or str(label)[:2] in ("B-", "I-") for label in labels):
-        measures.append(_whole_phrases(answers, truth))
-    names = ["this model", *peers]
+        found = judged.stacked(_whole_phrases(truth))
+        measures.append(Measure("F1 of phrases", *found, lower_is_better=False, percent=True))
     sentence = np.repeat(np.arange(len(sizes)), sizes)
+    texts = strings(None, labels)
 
     def examples(positions: np.ndarray) -> list[dict[str, Any]]:
         return [_in_context(tokens[sentence[i]], int(i - starts[sentence[i]]), int(sentence[i])) for i in positions]
 
-    texts = strings(None, labels)
-    mistakes = wrong(answers[0])[0]
-    unit = "wrong tags per token" if measures[0].percent else "cost per token"
+    def draw(rows: np.ndarray) -> list[Any]:
+        strategies = model.predict_proba([X[i] for i in rows])
+        return [_tagged(i, tokens[i], truth[i], own[i], p, texts) for i, p in zip(rows, strategies, strict=True)]
+
     sections = [
-        comparison(names, measures, "sequences", confidence, random_state),
-        _tagged(model, X, tokens, truth, answers[0], selection(mistakes, random_state), mistakes, texts),
+        judged.shown("sequences", "Tagged sequences", draw, random_state),
         confusion(given, codes, texts[: len(known)], texts, costs, "tokens", examples),
-        certificate(model),
-        risk(model, unit, None, float(costs.max())),
     ]
-    return plain(summarised("tagging", title, model, facts, sections))
-
-
-def _costs(model: Any, n_labels: int) -> np.ndarray:
-    """The costs of a tagger, with columns of the largest one for labels that it does not know."""
-    from nashlearn import games
-
-    k = model.classes_.size
-    costs = (getattr(games, model.loss)(k) if isinstance(model.loss, str) else games.cost(model.loss)).costs
-    return np.hstack([costs, np.full((k, n_labels - k), costs.max())])
+    worst = (unit, float(costs.max()))
+    return judged.report("tagging", measures, sections, worst, title, facts, confidence, random_state)
 
 
 def _coded(labels: Sequence[np.ndarray], known: list[Any]) -> np.ndarray:
@@ -101,17 +90,17 @@ def _coded(labels: Sequence[np.ndarray], known: list[Any]) -> np.ndarray:
     return np.array([position[label] for label in flat], dtype=np.int64)
 
 
-def _whole_phrases(answers: Sequence[list[np.ndarray]], truth: list[np.ndarray]) -> Measure:
-    """The F1 of whole phrases."""
+def _whole_phrases(truth: list[np.ndarray]) -> Callable[[list[np.ndarray]], tuple[Any, Any]]:
+    """The parts of the F1 of whole phrases."""
     from nashlearn.tagging import phrases
 
     marked = [phrases(labels) for labels in truth]
 
-    def found(answer: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    def found(answer: list[np.ndarray]) -> tuple[Any, Any]:
         pairs = [(phrases(labels), there) for labels, there in zip(answer, marked, strict=True)]
-        return np.array([2.0 * len(a & b) for a, b in pairs]), np.array([float(len(a) + len(b)) for a, b in pairs])
+        return [2.0 * len(a & b) for a, b in pairs], [float(len(a) + len(b)) for a, b in pairs]
 
-    return Measure("F1 of phrases", *stacked(found, answers), lower_is_better=False, percent=True)
+    return found
 
 
 def _in_context(tokens: Sequence[str], i: int, sentence: int) -> dict[str, Any]:
@@ -119,23 +108,12 @@ def _in_context(tokens: Sequence[str], i: int, sentence: int) -> dict[str, Any]:
     return {"row": sentence, "text": " ".join(map(str, around)), "likely": []}
 
 
-def _tagged(
-    model: Any, X: Any, tokens: Any, truth: Any, answers: Any, rows: np.ndarray, mistakes: np.ndarray, names: list[str]
-) -> dict[str, Any]:
-    """Sequences with their tags, the model's and the likely ones at each position."""
-    strategies = model.predict_proba([X[i] for i in rows])
-    items = []
-    for i, p in zip(rows, strategies, strict=True):
-        likely = [
-            [[names[j], round(float(at[j]), 3)] for j in np.argsort(-at, kind="stable")[:3] if at[j] > 5e-4] for at in p
-        ]
-        items.append(
-            {
-                "name": f"sequence {i + 1}",
-                "tokens": [str(token) for token in tokens[i]],
-                "truth": strings(None, truth[i].tolist()),
-                "answer": strings(None, answers[i].tolist()),
-                "likely": likely,
-            }
-        )
-    return shown("sequences", "Tagged sequences", "sequences", mistakes, items)
+def _tagged(i: int, tokens: Any, truth: Any, answer: Any, p: np.ndarray, names: list[str]) -> dict[str, Any]:
+    """A sequence with its tags, the model's and the likely ones at each position."""
+    return {
+        "name": f"sequence {i + 1}",
+        "tokens": [str(token) for token in tokens],
+        "truth": strings(None, truth.tolist()),
+        "answer": strings(None, answer.tolist()),
+        "likely": [likely(at, names) for at in p],
+    }

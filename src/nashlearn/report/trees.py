@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from nashlearn.report.page import plain
-from nashlearn.report.sections import Measure, certificate, comparison, risk
-from nashlearn.report.structured import answered, selection, shown, stacked, wrong_parts
-from nashlearn.report.summary import summarised
+from nashlearn.report.sections import Measure
+from nashlearn.report.structured import Structured, answered
 
 __all__ = ["parsing_report_data"]
 
@@ -51,53 +49,42 @@ def parsing_report_data(
         "next word": [np.append(np.arange(2, n + 1), 0) for n in sizes],
         **(baselines or {}),
     }
-    answers = [answered(name, one, X, sizes) for name, one in {"model": model, **peers}.items()]
-    wrong = wrong_parts(truth)
-
-    def complete(answer: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        return (wrong(answer)[0] == 0).astype(float), np.ones(len(sizes))
-
-    top, bottom = stacked(wrong, answers)
+    answers = {"this model": answered("model", model, X, sizes)}
+    judged = Structured(
+        model, truth, answers | {name: answered(name, one, X, sizes) for name, one in peers.items()}, "sentences"
+    )
+    top, bottom, own = judged.top, judged.bottom, answers["this model"]
     measures = [
-        Measure("Wrong heads", top, bottom, percent=True),
+        judged.wrong("Wrong heads"),
         Measure("Right heads (UAS)", bottom - top, bottom, lower_is_better=False, percent=True),
-        Measure("Complete trees", *stacked(complete, answers), lower_is_better=False, percent=True),
+        judged.faultless("Complete trees"),
     ]
     if relations is not None:
-        right = [
-            float(np.count_nonzero((heads == sentence.heads) & (np.array(names) == np.array(sentence.deprels))))
-            for heads, names, sentence in zip(answers[0], relations, sentences, strict=True)
+        labelled, words = np.zeros_like(top), np.zeros_like(bottom)  # baselines name no relations: 0 / 0, unknown
+        words[:, 0] = bottom[:, 0]
+        labelled[:, 0] = [
+            np.count_nonzero((heads == sentence.heads) & (np.array(names) == np.array(sentence.deprels)))
+            for heads, names, sentence in zip(own, relations, sentences, strict=True)
         ]
-        labelled = np.zeros_like(top)  # baselines name no relations: theirs is 0 / 0, unknown
-        labelled[:, 0] = right
-        words = np.where(np.arange(top.shape[1]) == 0, bottom, 0.0)
         measures.insert(2, Measure("Right relations too (LAS)", labelled, words, lower_is_better=False, percent=True))
-    rows = selection(top[:, 0], random_state)
-    sections = [
-        comparison(["this model", *peers], measures, "sentences", confidence, random_state),
-        _trees(sentences, answers[0], relations, rows, top[:, 0]),
-        _by_length(answers[0], truth),
-        certificate(model),
-        risk(model, "wrong heads per word", None, 1.0),
-    ]
-    return plain(summarised("parsing", title, model, facts, sections))
 
+    def draw(rows: np.ndarray) -> list[Any]:
+        return [
+            {
+                "name": f"sentence {i + 1}",
+                "words": sentences[i].forms,
+                "tags": sentences[i].upos,
+                "truth": sentences[i].heads,
+                "answer": own[i],
+                "relations": sentences[i].deprels,
+                "given": None if relations is None else list(relations[i]),
+            }
+            for i in rows
+        ]
 
-def _trees(sentences: Any, answers: Any, relations: Any, rows: np.ndarray, mistakes: np.ndarray) -> dict[str, Any]:
-    """Sentences with both trees."""
-    items = [
-        {
-            "name": f"sentence {i + 1}",
-            "words": sentences[i].forms,
-            "tags": sentences[i].upos,
-            "truth": sentences[i].heads,
-            "answer": answers[i],
-            "relations": sentences[i].deprels,
-            "given": None if relations is None else list(relations[i]),
-        }
-        for i in rows
-    ]
-    return shown("trees", "Trees", "sentences", mistakes, items)
+    sections = [judged.shown("trees", "Trees", draw, random_state), _by_length(own, truth)]
+    worst = ("wrong heads per word", 1.0)
+    return judged.report("parsing", measures, sections, worst, title, facts, confidence, random_state)
 
 
 def _by_length(answers: Sequence[np.ndarray], truth: Sequence[np.ndarray]) -> dict[str, Any]:
