@@ -106,8 +106,10 @@ def spanning_tree(edges: Sequence[Sequence[int]] | np.ndarray) -> Game:
 def tree_parts(n: int, parts: Sequence[Sequence[Sequence[int]]], single_root: bool = False) -> TreePartsGame:
     """Trees that are scored by arcs and by parts, say siblings and grandparents; a bound through the local polytope.
 
-    ``solve(scores (b, n, n + 1), part_scores (b, k))``. The value is an upper bound of that over trees, equal without
-    parts (``is_exact``). A score of ``-inf`` forbids its arc to both players. For sentences of about twenty tokens.
+    Scores are packed, (b, n (n + 1) + k): the arcs as in :func:`arborescence`, then the parts; ``solve`` takes a pair of
+    them as well, (b, n, n + 1) and (b, k). The value is an upper bound of that over trees, equal without parts
+    (``is_exact``). A score of ``-inf`` forbids its arc to both players, its part to the adversary. For sentences of
+    about twenty tokens.
 
     Parameters
     ----------
@@ -128,7 +130,7 @@ def markov(
     weights: Sequence[float] | np.ndarray | None = None,
     exact: bool | str = "auto",
 ) -> MarkovGame:
-    """Labelings of a graph, scored by nodes and edges, with a loss that adds up over nodes.
+    """Labellings of a graph, scored by nodes and edges, with a loss that adds up over nodes.
 
     Parameters
     ----------
