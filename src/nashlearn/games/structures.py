@@ -106,8 +106,8 @@ def spanning_tree(edges: Sequence[Sequence[int]] | np.ndarray) -> Game:
 def tree_parts(n: int, parts: Sequence[Sequence[Sequence[int]]], single_root: bool = False) -> TreePartsGame:
     """Trees that are scored by arcs and by parts, say siblings and grandparents; a bound through the local polytope.
 
-    Scores are packed, (b, n (n + 1) + k): the arcs as in :func:`arborescence`, then the parts; ``solve`` takes a pair of
-    them as well, (b, n, n + 1) and (b, k). The value is an upper bound of that over trees, equal without parts
+    Scores are packed, (b, n (n + 1) + k): the arcs as in :func:`arborescence`, then the parts; ``solve`` also takes a
+    pair of them, (b, n, n + 1) and (b, k). The value is an upper bound of that over trees, equal without parts
     (``is_exact``). A score of ``-inf`` forbids its arc to both players, its part to the adversary. For sentences of
     about twenty tokens.
 
