@@ -14,7 +14,7 @@ from os import PathLike
 
 import numpy as np
 
-from nashlearn.datasets.home import find, text_lines, write_text
+from nashlearn.datasets.home import check_name, find, text_lines, write_text
 
 __all__ = ["Sentence", "load_treebank", "parse_conllu", "read_conllu", "treebank_names", "write_conllu"]
 
@@ -186,8 +186,7 @@ def treebank_names() -> dict[str, tuple[str, ...]]:
 
 def load_treebank(name: str, split: str = "train") -> list[Sentence]:
     """A split of one of :func:`treebank_names`, from ``treebanks/NAME-SPLIT.conllu.gz`` in the data folder."""
-    if name not in _TREEBANKS:
-        raise ValueError(f"No treebank is called {name!r}; choose from {', '.join(_TREEBANKS)}.")
+    check_name("treebank", name, _TREEBANKS)
     if split not in _TREEBANKS[name]:
         raise ValueError(f"split must be one of {', '.join(_TREEBANKS[name])} for {name!r}; got {split!r}.")
     return read_conllu(find("treebanks", f"{name}-{split}.conllu.gz"))

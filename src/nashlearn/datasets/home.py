@@ -6,10 +6,11 @@ import gzip
 import os
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
-__all__ = ["VARIABLE", "data_home", "find", "text_lines", "write_text"]
+__all__ = ["VARIABLE", "bunch", "check_name", "data_home", "find", "text_lines", "write_text"]
 
 VARIABLE = "NASHLEARN_DATA"
 _CACHES = {"win32": ("LOCALAPPDATA", "AppData/Local"), "darwin": ("XDG_CACHE_HOME", "Library/Caches")}
@@ -48,6 +49,19 @@ def find(*parts: str) -> Path:
             f"{'/'.join(parts)}."
         )
     return path
+
+
+def check_name(what: str, name: str, names: Iterable[str]) -> None:
+    """Refuse a name that is not among those known."""
+    if name not in names:
+        raise ValueError(f"No {what} is called {name!r}; choose from {', '.join(names)}.")
+
+
+def bunch(**parts: Any) -> Any:
+    """What loaders return: a ``sklearn.utils.Bunch``, imported when the first one is made."""
+    from sklearn.utils import Bunch
+
+    return Bunch(**parts)
 
 
 def text_lines(path: str | os.PathLike[str]) -> Iterator[str]:

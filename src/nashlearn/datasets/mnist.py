@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nashlearn.datasets.home import find
+from nashlearn.datasets.home import bunch, find
 
 __all__ = ["load_mnist"]
 
@@ -49,7 +49,5 @@ def load_mnist(n: int | None = None, *, part: str = "train") -> Any:
         raise ValueError(f"MNIST has {len(images)} images but {len(labels)} labels in the part {part!r}.")
     if n is not None and not 1 <= n <= len(images):
         raise ValueError(f"n must lie between 1 and {len(images)}; got {n!r}.")
-    from sklearn.utils import Bunch
-
     data = images[:n].reshape(-1, images[0].size).astype(np.float32) / np.float32(255)
-    return Bunch(name="mnist", data=data, target=labels[:n].astype(np.int64))
+    return bunch(name="mnist", data=data, target=labels[:n].astype(np.int64))

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from nashlearn.datasets.home import find, text_lines, write_text
+from nashlearn.datasets.home import bunch, check_name, find, text_lines, write_text
 
 __all__ = ["Boxes", "load_tracking", "mot_text", "parse_mot", "read_mot", "tracking_names", "write_mot"]
 
@@ -157,8 +157,7 @@ def load_tracking(name: str) -> Any:
         (n, 3, 3, 8), histograms of the upper, middle and lower third and of each channel; ``inside`` (n,), the share
         of a box that lies inside the frame.
     """
-    if name not in _VIDEOS:
-        raise ValueError(f"No video is called {name!r}; choose from {', '.join(_VIDEOS)}.")
+    check_name("video", name, _VIDEOS)
     truth, detections = (read_mot(find("tracking", f"{name}.{kind}.txt.gz")) for kind in ("gt", "det"))
     path = find("tracking", f"{name}.gt_appearance.npz")
     with np.load(path) as file:
@@ -169,7 +168,5 @@ def load_tracking(name: str) -> Any:
     for key, array in looks.items():
         if len(array) != len(truth):
             raise ValueError(f"{path}: {len(array)} entries of {key} for {len(truth)} boxes.")
-    from sklearn.utils import Bunch
-
     looks["inside"] = looks["inside"] / 255.0
-    return Bunch(name=name, truth=truth, detections=detections, frame_size=_FRAME_SIZE, **looks)
+    return bunch(name=name, truth=truth, detections=detections, frame_size=_FRAME_SIZE, **looks)

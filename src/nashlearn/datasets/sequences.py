@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nashlearn.datasets.home import find, text_lines
+from nashlearn.datasets.home import bunch, find, text_lines
 
 __all__ = ["load_chunking", "load_ocr_letters", "load_sudoku", "parse_columns", "read_columns"]
 
@@ -57,13 +57,11 @@ def load_chunking(part: str = "train") -> Any:
     sklearn.utils.Bunch
         ``data``: for each sentence its (word, part of speech) pairs; ``target``: its tags, as "B-NP", "I-NP" or "O".
     """
-    from sklearn.utils import Bunch
-
     if part not in ("train", "test"):
         raise ValueError(f"part must be 'train' or 'test'; got {part!r}.")
     sentences = read_columns(find("sequences", f"conll2000-{part}.txt.gz"))
     data = [[(word, tag) for word, tag, _ in sentence] for sentence in sentences]
-    return Bunch(name="conll2000", data=data, target=[[token[2] for token in sentence] for sentence in sentences])
+    return bunch(name="conll2000", data=data, target=[[token[2] for token in sentence] for sentence in sentences])
 
 
 def load_ocr_letters() -> Any:
@@ -75,14 +73,12 @@ def load_ocr_letters() -> Any:
         ``data``: for each word an array (length, 128) of zeros and ones; ``target``: its letters, 0 to 25;
         ``folds`` (words,), 0 to 9.
     """
-    from sklearn.utils import Bunch
-
     with np.load(find("sequences", "ocr_letters.npz")) as content:
         pixels = np.unpackbits(content["pixels_packed"], axis=1).astype(np.float64)
         cuts = content["word_offsets"][1:-1]
         labels = content["labels"].astype(np.int64)
         folds = content["folds"].astype(np.int64)
-    return Bunch(name="ocr_letters", data=np.split(pixels, cuts), target=np.split(labels, cuts), folds=folds)
+    return bunch(name="ocr_letters", data=np.split(pixels, cuts), target=np.split(labels, cuts), folds=folds)
 
 
 def load_sudoku(name: str = "manet") -> Any:
@@ -98,11 +94,9 @@ def load_sudoku(name: str = "manet") -> Any:
     sklearn.utils.Bunch
         ``data`` and ``target`` (n, 81), row by row: digits 1 to 9, 0 for an empty cell.
     """
-    from sklearn.utils import Bunch
-
     if name not in ("manet", "17clue", "top1465"):
         raise ValueError(f"name must be 'manet', '17clue' or 'top1465'; got {name!r}.")
     with gzip.open(find("sudoku", f"sudoku_{name}.csv.gz"), "rt") as lines:
         rows = list(csv.reader(lines))[1:]
     digits = np.array([[list(cells) for cells in row] for row in rows]).astype(np.int64)
-    return Bunch(name=name, data=digits[:, 0], target=digits[:, 1])
+    return bunch(name=name, data=digits[:, 0], target=digits[:, 1])

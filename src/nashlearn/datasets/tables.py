@@ -12,39 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from nashlearn.datasets.home import data_home, find, text_lines
+from nashlearn.datasets.home import bunch, check_name, data_home, find, text_lines
 
 __all__ = ["load_multiclass", "load_ordinal", "multiclass_names", "ordinal_names"]
 
-_MULTICLASS = (
-    "iris",
-    "glass",
-    "redwine",
-    "ecoli",
-    "vehicle",
-    "segment",
-    "sat",
-    "optdigits",
-    "pageblocks",
-    "libras",
-    "vertebral",
-    "breasttissue",
-)
+_MULTICLASS: tuple[str, ...] = ("iris", "glass", "redwine", "ecoli", "vehicle", "segment", "sat", "optdigits")
+_MULTICLASS += ("pageblocks", "libras", "vertebral", "breasttissue")
 _TWO_FILES = ("sat", "optdigits")  # published as a training and a test file
-_ORDINAL = (
-    "diabetes",
-    "pyrimidines",
-    "triazines",
-    "wisconsin",
-    "machinecpu",
-    "autompg",
-    "boston",
-    "stocks",
-    "abalone",
-    "bank",
-    "computer",
-    "calhousing",
-)
+_ORDINAL: tuple[str, ...] = ("diabetes", "pyrimidines", "triazines", "wisconsin", "machinecpu", "autompg", "boston")
+_ORDINAL += ("stocks", "abalone", "bank", "computer", "calhousing")
 _EQUAL_FREQUENCY = ("bank", "computer", "calhousing")  # the others were cut into bins of equal length
 
 
@@ -67,14 +43,15 @@ def load_multiclass(name: str) -> Any:
         ``data`` (n, d), unscaled; ``target`` (n,), integers or names; ``feature_names``; ``n_train``, the number of
         leading rows of the published training file, or None; ``splits``, the authors' (train, test) rows, or None.
     """
-    _check(name, _MULTICLASS, "multiclass")
+    check_name("multiclass set", name, _MULTICLASS)
     parts = [f"{name}.train.csv", f"{name}.test.csv"] if name in _TWO_FILES else [_own(name, "multiclass")]
     tables = [_read(find("multiclass", part)) for part in parts]
     header = tables[0][0]
     data = np.concatenate([_numbers(header[:-1], columns[:-1], path) for _, columns, path in tables])
     target = _labels([label for _, columns, _ in tables for label in columns[-1]])
     n_train = len(tables[0][1][-1]) if len(tables) > 1 else None
-    return _bunch(name, data, target, header[:-1], n_train=n_train, splits=_splits("multiclass", name))
+    splits = _splits("multiclass", name)
+    return bunch(name=name, data=data, target=target, feature_names=header[:-1], n_train=n_train, splits=splits)
 
 
 def load_ordinal(name: str, labels: str | None = None) -> Any:
@@ -95,11 +72,12 @@ def load_ordinal(name: str, labels: str | None = None) -> Any:
         ``data`` (n, d), unscaled; ``target`` (n,), integers from 1; ``feature_names``; ``splits``, the authors'
         (train, test) rows, or None.
     """
-    _check(name, _ORDINAL, "ordinal")
+    check_name("ordinal set", name, _ORDINAL)
     if labels is None and (data_home() / "ordinal" / f"{name}.paper.csv").is_file():
         header, columns, path = _read(find("ordinal", f"{name}.paper.csv"))
         data, target = _numbers(header[:-1], columns[:-1], path), _labels(columns[-1])
-        return _bunch(name, data, target, header[:-1], splits=_splits("ordinal", name))
+        splits = _splits("ordinal", name)
+        return bunch(name=name, data=data, target=target, feature_names=header[:-1], splits=splits)
     header, columns, path = _read(find("ordinal", f"{name}.csv"))
     if header[-2:] != ["target", "y"]:
         raise ValueError(f"{path}: the last columns must be 'target' and 'y'; they are {header[-2:]}.")
@@ -108,7 +86,7 @@ def load_ordinal(name: str, labels: str | None = None) -> Any:
         target = _labels(columns[-1])
     else:
         target = _label_column(name, labels or "y_paper", len(data))
-    return _bunch(name, data, target, header[:-2], splits=None)
+    return bunch(name=name, data=data, target=target, feature_names=header[:-2], splits=None)
 
 
 def _label_column(name: str, column: str, n: int) -> np.ndarray:
@@ -119,11 +97,6 @@ def _label_column(name: str, column: str, n: int) -> np.ndarray:
     if len(target) != n:
         raise ValueError(f"{path}: {len(target)} labels for {n} rows of data.")
     return target
-
-
-def _check(name: str, names: tuple[str, ...], kind: str) -> None:
-    if name not in names:
-        raise ValueError(f"No {kind} set is called {name!r}; choose from {', '.join(names)}.")
 
 
 def _own(name: str, room: str) -> str:
@@ -180,9 +153,3 @@ def _splits(room: str, name: str) -> list[tuple[np.ndarray, np.ndarray]] | None:
         for number, part, text in zip(*columns, strict=True)
     }
     return [(rows[number, "train"], rows[number, "test"]) for number in dict.fromkeys(columns[0])]
-
-
-def _bunch(name: str, data: np.ndarray, target: np.ndarray, feature_names: list[str], **more: Any) -> Any:
-    from sklearn.utils import Bunch
-
-    return Bunch(name=name, data=data, target=target, feature_names=list(feature_names), **more)
