@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from nashlearn import NashTagger
-from nashlearn.estimators._missing import estimated_propensities, label_rate, propensities
-from nashlearn.estimators._network_input import Graphs
+from nashlearn.training.graphs import Graphs
+from nashlearn.training.missing import estimated_propensities, label_rate, propensities
 
 CHAINS = Graphs(np.zeros((5, 1)), np.array([3, 2]), [np.array([[0, 1], [1, 2]]), np.array([[0, 1]])], None)
 HIDDEN = np.array([False, True, False, False, True])
@@ -27,7 +27,7 @@ def test_propensities_are_estimated():
     assert both == pytest.approx([25 / 64, np.inf, 25 / 64])
     each = label_rate("node", np.array([3, 3]), np.array([0, 1, 0, 0, 0, 1], bool), np.array([2.0, 1.0]))
     assert each.known.tolist() == [3.0, 1.0, 2.0] and each.every == 3.0
-    assert each.merged(each).known.tolist() == [6.0, 2.0, 4.0] and each.merged(each).every == 6.0
+    assert (each + each).known.tolist() == [6.0, 2.0, 4.0] and (each + each).every == 6.0
 
 
 def hidden_problem(rng, weight=None):
@@ -39,7 +39,7 @@ def hidden_problem(rng, weight=None):
     y[0][:2], y[1][:2] = [0, 1], [1, 0]
     weight = np.ones(4) if weight is None else weight
     model = NashTagger(unseen_pairs=True, fit_intercept=False)
-    return X, y, weight, model._problem(X, y, weight)
+    return X, y, weight, model._in_memory(X, y, weight)[0]
 
 
 def test_moments_add_up_to_what_is_known():
@@ -48,7 +48,7 @@ def test_moments_add_up_to_what_is_known():
         rng = np.random.default_rng(seed)
         X, _, weight, problem = hidden_problem(rng, rng.integers(1, 4, 4).astype(float))
         total = sum(w * len(x) for w, x in zip(weight, X, strict=True))
-        split = problem.nodes.n_weights
+        split = problem.design.nodes.n_weights
         of_nodes = problem.moments[:split].reshape(-1, 2) if split % 2 == 0 else None
         expected = sum(w * x.sum(axis=0) for w, x in zip(weight, X, strict=True)) / total
         assert of_nodes.sum(axis=1)[:2] == pytest.approx(expected)
@@ -59,12 +59,12 @@ def test_moments_add_up_to_what_is_known():
 def test_moments_are_those_of_the_labels_where_features_are_constant():
     """Then rescaling makes up for any rate: the labels' own frequencies are what is left."""
     X, y = [np.ones((3, 1))] * 3, [[0, 0, -1], [1, -1, 0], [-1, 0, 1]]
-    problem = NashTagger(unseen_pairs=True, fit_intercept=False)._problem(X, y, None)
+    problem = NashTagger(unseen_pairs=True, fit_intercept=False)._in_memory(X, y, None)[0]
     known = [label for labels in y for label in labels if label >= 0]
-    of_nodes = problem.moments[: problem.nodes.n_weights].reshape(-1, 2)
+    of_nodes = problem.moments[: problem.design.nodes.n_weights].reshape(-1, 2)
     assert of_nodes[0] == pytest.approx(np.bincount(known) / len(known))
     pairs = [(a, b) for labels in y for a, b in itertools.pairwise(labels) if min(a, b) >= 0]
     table = np.zeros((2, 2))
     for a, b in pairs:
         table[a, b] += 1 / len(pairs)
-    assert problem.moments[problem.nodes.n_weights :].reshape(2, 2) == pytest.approx(table * 6 / 9)
+    assert problem.moments[problem.design.nodes.n_weights :].reshape(2, 2) == pytest.approx(table * 6 / 9)

@@ -229,7 +229,7 @@ def test_strategies_on_relaxed_graphs_are_those_of_the_game(monkeypatch):
         cost = 1.0 - np.eye(model.classes_.size)
         assert np.abs(q - played.q[0]).max() <= 1e-2
         assert (p * (q @ cost)).sum() == pytest.approx((played.p * (played.q[0] @ cost)).sum(), abs=1e-2)
-    monkeypatch.setattr(sys.modules["nashlearn.games.networks.settled"], "_LOOKS", 1)
+    monkeypatch.setattr(sys.modules["nashlearn.games.networks.settling"], "_LOOKS", 1)
     with pytest.warns(ConvergenceWarning, match="left at a gap"):
         model.marginals(X)
 

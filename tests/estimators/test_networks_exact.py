@@ -76,12 +76,13 @@ def optimum(c, A_ub, b_ub, A_eq, b_eq, bounds):
 
 
 def value_over_labelings(S, T, edges, L):
-    """``min t`` with ``t >= score(y) + sum_v (L' p_v)(y_v)`` for every labeling, over replies ``p``."""
+    """``min t`` with ``t >= score(y) + sum_v (L' p_v)(y_v)`` for every labelling, over replies ``p``."""
     n, k = S.shape
-    labelings = np.array(list(product(range(k), repeat=n)))
-    score = S[np.arange(n), labelings].sum(axis=1) + T[labelings[:, edges[:, 0]], labelings[:, edges[:, 1]]].sum(axis=1)
-    lifts = L.T[labelings].reshape(len(labelings), -1)
-    A = np.hstack([-np.ones((len(labelings), 1)), lifts])
+    labellings = np.array(list(product(range(k), repeat=n)))
+    u, v = edges.T
+    score = S[np.arange(n), labellings].sum(axis=1) + T[labellings[:, u], labellings[:, v]].sum(axis=1)
+    lifts = L.T[labellings].reshape(len(labellings), -1)
+    A = np.hstack([-np.ones((len(labellings), 1)), lifts])
     sums = np.hstack([np.zeros((n, 1)), np.kron(np.eye(n), np.ones((1, len(L))))])
     bounds = [(None, None)] + [(0, None)] * lifts.shape[1]
     c = np.r_[1.0, np.zeros(lifts.shape[1])]

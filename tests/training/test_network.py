@@ -16,9 +16,11 @@ from nashlearn.games.networks.batch import Networks
 from nashlearn.games.networks.game import compiled_loss
 from nashlearn.games.networks.local import EDGE_HEAT, LocalSolver
 from nashlearn.solvers.threads import threads
-from nashlearn.training.designs.networks import NetworkProblem
+from nashlearn.training.designs.networks import NetworkDesign
 from nashlearn.training.designs.nodes import DenseFeatures, SparseFeatures
-from nashlearn.training.methods.descent import anneal, minimise
+from nashlearn.training.driver import train
+from nashlearn.training.methods.descent import Descent
+from nashlearn.training.objective import GameProblem
 
 CYCLE = np.array([(0, 1), (1, 2), (2, 3), (3, 0)])
 GRAPHS = [
@@ -36,16 +38,18 @@ class Data:
         rng = np.random.default_rng(seed)
         sizes = [n for n, _ in graphs]
         self.k, self.graphs, self.loss = k, graphs, loss
-        self.networks = Networks(sizes, [e for _, e in graphs], k, loss, exact)
+        omega = np.full(len(sizes), 1 / sum(sizes))
+        self.networks = Networks(sizes, [e for _, e in graphs], k, loss, exact, weight=omega)
         self.X = rng.normal(size=(sum(sizes), d))
         m = sum(len(e) for _, e in graphs)
         self.XE = rng.normal(size=(m, edge_features)) if edge_features else None
         self.y = rng.integers(0, k, sum(sizes))
         order = self.networks.order
         nodes = DenseFeatures(np.ascontiguousarray(self.X[order]), k)
-        weight = np.full(self.networks.n, 1 / self.networks.n)
         moments = np.concatenate([self.phi_nodes(self.X, self.y).ravel(), self.phi_edges(self.y).ravel()])
-        self.problem = NetworkProblem(self.networks, nodes, self.XE, moments / sum(sizes), weight, threads(n_jobs))
+        self.design = design = NetworkDesign(nodes, self.XE, self.networks, n_jobs)
+        how = {"tol": np.inf, "n_jobs": n_jobs, "complete": False, "curvature": design.curvature(omega)}
+        self.problem = GameProblem(design, self.networks, moments / sum(sizes), omega, **how)
 
     def phi_nodes(self, X, y):
         return X.T @ np.eye(self.k)[y]
@@ -59,7 +63,7 @@ class Data:
 
     def value(self, w, smoothing):
         """The mean loss, by the games' own solvers, example by example."""
-        split = self.problem.nodes.n_weights
+        split = self.design.nodes.n_weights
         S = self.X @ w[:split].reshape(-1, self.k)
         E = w[split:].reshape(-1, self.k, self.k)
         total, at, edge = 0.0, 0, 0
@@ -149,13 +153,13 @@ def test_sparse_features_are_dense_ones_in_less_room():
 
 
 def optimum(data: Data, alpha: float) -> float:
-    """``min_w alpha/2 |w|^2 + mean F - <Phi w, y>`` by a conic solver, over all labelings of each example."""
+    """``min_w alpha/2 |w|^2 + mean F - <Phi w, y>`` by a conic solver, over all labellings of each example."""
     import clarabel
 
-    split = data.problem.nodes.n_weights
+    split = data.design.nodes.n_weights
     d = data.problem.n_weights
     n, k, N = [n for n, _ in data.graphs], data.k, len(data.y)
-    # Variables: w, t_i, and replies p_v. For each labeling: t_i >= <w, phi(labeling)> + sum_v (L' p_v)(y_v).
+    # Variables: w, t_i, and replies p_v. For each labelling: t_i >= <w, phi(labelling)> + sum_v (L' p_v)(y_v).
     first_p = d + len(n)
     size = first_p + N * k
     rows, rhs = [], []
@@ -198,14 +202,14 @@ def test_annealing_reaches_the_optimum(graph):
     data = Data([(4, edges)] * 4, k=2, d=2, seed=1)
     best = optimum(data, 0.05)
     schedule = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
-    found = anneal(data.problem, 0.05, schedule=schedule, tol=0.02, max_iter=2000)
+    found = train(data.problem, Descent(schedule), alpha=0.05, tol=0.02, max_iter=2000)
     assert found.dual_gap <= 0.02
     assert best - 1e-7 <= found.objective <= best * 1.02 + 1e-9
 
 
 def test_smoothed_training_is_certified():
     data = Data(seed=2)
-    found = minimise(data.problem, 0.05, smoothing=0.5, tol=1e-4, max_iter=500)
+    found = train(data.problem, Descent((0.5,), 0.5), alpha=0.05, tol=1e-4, max_iter=500)
     assert found.dual_gap <= 1e-4
     exact = data.value(found.w, 0.5) + 0.025 * found.w @ found.w
     assert abs(found.objective - exact) <= 1e-4 * exact
@@ -216,7 +220,7 @@ def test_pairs_keep_their_mass_where_probabilities_underflow(seed):
     chains = [(30, np.column_stack([np.arange(29), np.arange(1, 30)]))] * 4
     data = Data(chains, k=5, seed=seed)
     w = 8.0 * np.random.default_rng(seed).normal(size=data.problem.n_weights)
-    split = data.problem.nodes.n_weights
+    split = data.design.nodes.n_weights
     pairs = data.problem.evaluate(w, 0.05).gradient[split:] + data.phi_edges(data.y).ravel() / len(data.y)
     assert (pairs >= 0.0).all()
     assert pairs.sum() == pytest.approx(4 * 29 / 120, rel=1e-9)
@@ -229,7 +233,7 @@ def test_no_bound_exceeds_the_objective_where_graphs_are_relaxed(alpha, smoothin
     data = Data([(4, K4)] * 6, d=2, exact=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        found = minimise(data.problem, alpha, smoothing=smoothing, tol=1e-6, max_iter=150)
+        found = train(data.problem, Descent((smoothing,), smoothing), alpha=alpha, tol=1e-6, max_iter=150)
     assert all(now.bound <= now.objective * (1 + 1e-9) for now in found.rounds)
     assert found.dual_gap < 0.2
 
@@ -260,14 +264,14 @@ def test_relaxed_grids_are_trained_to_a_small_gap(edge_features):
     ends = [(cells[:, :-1], cells[:, 1:]), (cells[:-1], cells[1:])]
     grid = np.vstack([np.column_stack([u.ravel(), v.ravel()]) for u, v in ends])
     data = Data([(36, grid)] * 8, k=2, edge_features=edge_features, exact=False)
-    found = minimise(data.problem, 1e-3, smoothing=0.1, tol=1e-2, max_iter=200)
+    found = train(data.problem, Descent((0.1,), 0.1), alpha=1e-3, tol=1e-2, max_iter=200)
     assert found.dual_gap <= 1e-2
 
 
 @pytest.mark.parametrize("edge_features", [0, 2])
 def test_the_guess_of_the_curvature_is_that_of_independent_nodes(edge_features):
     data = Data(loss=np.zeros((3, 3)), edge_features=edge_features)
-    guess, split = data.problem.curvature(), data.problem.nodes.n_weights
+    guess, split = data.problem.curvature, data.design.nodes.n_weights
     assert guess.shape == (data.problem.n_weights,)
     assert (guess > 0).all()
     step = 1e-4

@@ -106,8 +106,8 @@ def test_an_evaluation_bounds_the_loss_from_both_sides_whatever_replies_it_start
         rng, trial = np.random.default_rng(seed), drawn(kind, seed)
         if "bilinear" in trial.name:
             continue
-        trial.model._counts = trial.fit.get("node_weight")
-        problem = trial.model._problem(trial.X, trial.y, trial.fit["sample_weight"])
+        more = {name: given for name, given in trial.fit.items() if name == "node_weight"}
+        problem, _ = trial.model._in_memory(trial.X, trial.y, trial.fit["sample_weight"], **more)
         for smoothing in (0.0, 0.05, 0.7):
             parts = [one.part(smoothing) for one in trial.inputs]
             for size in (0.3, 3.0):

@@ -3,23 +3,41 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
+import joblib
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from nashlearn.dask.answers import lazily
-from nashlearn.estimators._network_input import Graphs, labels_of
+from nashlearn.equilibrium import Equilibrium
+from nashlearn.estimators._network_input import labels_of
 from nashlearn.estimators._structured import StructuredNash
 from nashlearn.games.networks.batch import Networks
 from nashlearn.games.networks.game import loss_of
-from nashlearn.games.networks.labelings import check_options
-from nashlearn.games.networks.settled import Settled, settle
+from nashlearn.games.networks.labellings import check_options
+from nashlearn.solvers.threads import threads
+from nashlearn.training.graphs import Graphs
 
-__all__ = ["PlayingNetworks"]
+__all__ = ["PlayingNetworks", "Scored"]
 
 _SETTLED = 1e-2  # accuracy of strategies, relative to tol and the largest loss
+
+
+class Scored(NamedTuple):
+    """Graphs, their networks, and the scores of rows (n, k) and of edges (m, k, k), or (1, k, k) for all alike."""
+
+    graphs: Graphs
+    networks: Networks
+    S: np.ndarray
+    T: np.ndarray
+
+    def split(self, rows: np.ndarray) -> list[np.ndarray]:
+        """What the networks' rows have as one array for each example."""
+        found = np.empty_like(rows)
+        found[self.networks.order] = rows
+        return np.split(found, self.graphs.offsets[1:-1])
 
 
 class PlayingNetworks(StructuredNash):
@@ -41,46 +59,48 @@ class PlayingNetworks(StructuredNash):
             return "scores" if self._answers_by_scores else "equilibrium"
         return self.decision
 
+    def _costs(self, k: int) -> np.ndarray:
+        """The loss of a node with ``k`` labels."""
+        return loss_of(self.loss, np.array([k]), np.ones(1))[1][0]
+
+    def _loss_scale(self, k: int, largest: float) -> float:
+        """The largest loss of a node where none counts for more than ``largest``; 1 where no option costs anything."""
+        return float(self._costs(k).max()) * largest or 1.0
+
     def _accuracy(self) -> float:
-        largest = loss_of(self.loss, np.array([self.classes_.size]), np.ones(1))[1][0].max()
-        return _SETTLED * float(self.tol) * float(self._scale or largest)
+        return _SETTLED * float(self.tol) * float(self._scale or self._costs(self.classes_.size).max())
 
-    def _scored(self, X: Any, node_weight: Any = None) -> tuple[Graphs, Networks, np.ndarray, np.ndarray, Any]:
-        """Graphs, networks, scores of their rows and edges, and how to call in threads."""
+    def _scored(self, X: Any, node_weight: Any = None) -> Scored:
+        """The networks of ``X`` with their scores."""
         raise NotImplementedError
-
-    def _split(self, rows: np.ndarray, graphs: Graphs, networks: Networks) -> list[np.ndarray]:
-        """Answers for the networks' rows as one array for each example."""
-        answers = np.empty_like(rows)
-        answers[networks.order] = rows
-        return np.split(answers, graphs.offsets[1:-1])
 
     @lazily
     def decision_function(self, X: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         """Scores of each example: of nodes (n, k) and of edges (m, k, k)."""
-        graphs, networks, S, T, _ = self._scored(X)
-        counts = graphs.edge_counts
-        tables = np.broadcast_to(T, (int(counts.sum()), *T.shape[1:]))
-        return list(zip(self._split(S, graphs, networks), np.split(tables, np.cumsum(counts)[:-1]), strict=True))
+        scored = self._scored(X)
+        counts = scored.graphs.edge_counts
+        tables = np.broadcast_to(scored.T, (int(counts.sum()), *scored.T.shape[1:]))
+        return list(zip(scored.split(scored.S), np.split(tables, np.cumsum(counts)[:-1]), strict=True))
 
     @lazily
     def predict(self, X: Any, **options: Any) -> list[np.ndarray]:
         """The labels of each example, by the rule that ``decision_`` names.
 
-        ``"scores"``: the labeling with the largest score. ``options`` are for graphs that are not played exactly, those
-        of ``maximise`` of :func:`nashlearn.games.markov`: ``method="ascent"`` for a fast search, ``time_limit`` seconds
-        for each. Warns where the time was up before a labeling was proved best.
+        ``"scores"``: the labelling with the largest score. ``options`` are for graphs that are not played exactly,
+        those of ``maximise`` of :func:`nashlearn.games.markov`: ``method="ascent"`` for a fast search, ``time_limit``
+        seconds for each. Warns where the time was up before a labelling was proved best.
         ``"equilibrium"``: at each node the label with the largest entry of :meth:`strategy`; options play no part.
         """
-        graphs, networks, S, T, run = self._scored(X)
-        return self._split(self.classes_[self._labels(networks, S, T, run, **options)], graphs, networks)
+        scored = self._scored(X)
+        return scored.split(self.classes_[self._labels(scored, **options)])
 
-    def _labels(self, networks: Networks, S: np.ndarray, T: np.ndarray, run: Any, **options: Any) -> np.ndarray:
+    def _labels(self, scored: Scored, **options: Any) -> np.ndarray:
         """The predicted labels (n,), in the order of rows."""
         if self.decision_ == "scores":
-            return networks.argmax(S, T, run, **options)
+            run = threads(joblib.effective_n_jobs(self.n_jobs))
+            return scored.networks.argmax(scored.S, scored.T, run, **options)
         check_options(**options)
-        return self._settle(networks, S, T, run).p.argmax(axis=1)
+        return self._settle(scored).p.argmax(axis=1)
 
     @lazily
     def strategy(self, X: Any, node_weight: Any = None) -> list[np.ndarray]:
@@ -89,30 +109,30 @@ class PlayingNetworks(StructuredNash):
         Answers drawn from it are what :meth:`worst_case_risk` bounds the loss of. ``node_weight`` is as that of
         :meth:`fit`: a model that was trained with it plays the same loss only where it is given here too.
         """
-        graphs, networks, S, T, run = self._scored(X, node_weight)
-        found = self._settle(networks, S, T, run, accurate=True)
-        return self._split(found.p, graphs, networks)
+        scored = self._scored(X, node_weight)
+        return scored.split(self._settle(scored, accurate=True).p)
 
     @lazily
     def predict_proba(self, X: Any) -> list[np.ndarray]:
         """The predictor's strategy (n, k) at each node, as :meth:`strategy` returns it; not calibrated."""
-        graphs, networks, S, T, run = self._scored(X)
-        return self._split(self._settle(networks, S, T, run).p, graphs, networks)
+        scored = self._scored(X)
+        return scored.split(self._settle(scored).p)
 
     @lazily
     def marginals(self, X: Any) -> list[np.ndarray]:
         """The adversary's label distribution (n, k) at each node, softened by ``smoothing``; not calibrated."""
-        graphs, networks, S, T, run = self._scored(X)
-        return self._split(self._settle(networks, S, T, run).q, graphs, networks)
+        scored = self._scored(X)
+        return scored.split(self._settle(scored).q[0])
 
-    def _settle(self, networks: Networks, S: np.ndarray, T: np.ndarray, run: Any, *, accurate: bool = False) -> Settled:
+    def _settle(self, scored: Scored, *, accurate: bool = False) -> Equilibrium:
         """Both players' strategies; warn where their gap exceeds ``tol``, or, for guarantees, the accuracy aimed at."""
-        aim = self._accuracy()
-        found = settle(networks, S, T, float(self.smoothing), aim, run)
+        networks, aim = scored.networks, self._accuracy()
+        found = networks.solve((scored.S, scored.T), smoothing=float(self.smoothing), tol=aim, n_jobs=self.n_jobs)
         limit = aim if accurate else max(aim, self.tol * networks.scale)
-        if found.gap > limit:
+        gap = float((found.gap / np.maximum(networks.sizes, 1)).max(initial=0.0))
+        if gap > limit:
             warnings.warn(
-                f"strategies were left at a gap of {found.gap:.1e} a node, above {limit:.1e}; "
+                f"strategies were left at a gap of {gap:.1e} a node, above {limit:.1e}; "
                 + ("worst_case_risk allows for no more than that; " if accurate else "")
                 + "a larger smoothing is settled sooner",
                 ConvergenceWarning,
@@ -121,7 +141,8 @@ class PlayingNetworks(StructuredNash):
         return found
 
     def _mistakes(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        graphs, networks, S, T, run = self._scored(X)
+        scored = self._scored(X)
+        graphs, networks = scored.graphs, scored.networks
         labels, missing = labels_of(y, graphs.sizes)
         position = {label: i for i, label in enumerate(self.classes_.tolist())}
         unknown = [label for label in labels[~missing] if label not in position]
@@ -129,7 +150,7 @@ class PlayingNetworks(StructuredNash):
             raise ValueError(f"y holds the label {unknown[0]!r}, which was not seen in fit; known: {self.classes_}.")
         codes = np.array([position.get(label, 0) for label in labels])
         answers = np.empty(networks.n, dtype=np.int64)
-        answers[networks.order] = self._labels(networks, S, T, run)
+        answers[networks.order] = self._labels(scored)
         losses = np.where(missing, 0.0, networks.costs[answers, codes])
         starts = graphs.offsets[:-1]
         return np.add.reduceat(losses, starts), np.add.reduceat((~missing).astype(float), starts)

@@ -2,45 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from nashlearn.games.networks.game import check_edges
+from nashlearn.training.graphs import Graphs
 
-__all__ = ["Graphs", "NamedFeatures", "each_example", "labels_of", "node_counts", "read_graphs", "read_sequences"]
-
-
-@dataclass
-class Graphs:
-    """Examples one after another: features of nodes (N, d), sizes, edges (None: chains) and their features."""
-
-    nodes: Any
-    sizes: np.ndarray
-    edges: list[np.ndarray] | None
-    edge_features: np.ndarray | None
-
-    @property
-    def offsets(self) -> np.ndarray:
-        """Where each example's nodes start, and the total."""
-        return np.concatenate([[0], np.cumsum(self.sizes)])
-
-    def all_edges(self) -> np.ndarray:
-        """Edges (m, 2) of all examples between the nodes of all examples."""
-        starts = self.offsets
-        if self.edges is None:
-            first = np.delete(np.arange(starts[-1]), starts[1:] - 1)
-            return np.column_stack([first, first + 1])
-        parts = [np.zeros((0, 2), np.int64), *(e + s for e, s in zip(self.edges, starts[:-1], strict=True))]
-        return np.concatenate(parts)
-
-    @property
-    def edge_counts(self) -> np.ndarray:
-        """Number of edges of each example."""
-        return self.sizes - 1 if self.edges is None else np.array([len(e) for e in self.edges], dtype=np.int64)
+__all__ = [
+    "NamedFeatures",
+    "given_propensities",
+    "guessed_codes",
+    "labels_of",
+    "node_counts",
+    "read_graphs",
+    "read_sequences",
+]
 
 
 class NamedFeatures:
@@ -50,8 +29,8 @@ class NamedFeatures:
     ``{"title": True}`` the feature "title" with value 1; a list of names gives each the value 1.
     """
 
-    def __init__(self) -> None:
-        self.columns: dict[str, int] = {}
+    def __init__(self, columns: Iterable[str] = ()) -> None:
+        self.columns: dict[str, int] = {name: i for i, name in enumerate(columns)}
 
     def __getstate__(self) -> dict[str, Any]:
         """Two arrays in place of as many names as there are features: what is saved stays small and quick to load."""
@@ -247,7 +226,7 @@ def labels_of(y: Any, sizes: np.ndarray, name: str = "y") -> tuple[np.ndarray, n
     return labels, missing
 
 
-def each_example(given: Any, n: int, name: str) -> list[Any]:
+def _each_example(given: Any, n: int, name: str) -> list[Any]:
     """The entries of an argument that has one for each example."""
     if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
         raise ValueError(f"{name} must be a list with an entry for each of the {n} examples; got {given!r:.60}.")
@@ -261,10 +240,52 @@ def node_counts(node_weight: Any, sizes: np.ndarray) -> np.ndarray | None:
     """What a mistake at each node of all examples counts, checked; None for 1 each."""
     if node_weight is None:
         return None
-    parts = [np.asarray(part, dtype=np.float64) for part in each_example(node_weight, sizes.size, "node_weight")]
+    parts = [np.asarray(part, dtype=np.float64) for part in _each_example(node_weight, sizes.size, "node_weight")]
     for i, (part, n) in enumerate(zip(parts, sizes.tolist(), strict=True)):
         if part.shape != (n,):
             raise ValueError(f"node_weight[{i}] must hold a number for each of the {n} nodes; got shape {part.shape}.")
         if not (np.isfinite(part).all() and (part >= 0).all()):
             raise ValueError(f"node_weight[{i}] must be finite and not negative.")
     return np.concatenate(parts)
+
+
+def given_propensities(given: Any, graphs: Graphs, missing: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """The user's probabilities for all nodes and all edges, checked."""
+    if given is None:
+        return None
+    entries = _each_example(given, graphs.sizes.size, "propensities")
+    nodes, pairs = [], []
+    for i, (one, n, m) in enumerate(zip(entries, graphs.sizes.tolist(), graphs.edge_counts.tolist(), strict=True)):
+        both = isinstance(one, tuple)
+        own = np.asarray(one[0] if both else one, dtype=np.float64)
+        if own.shape != (n,):
+            raise ValueError(f"propensities[{i}] must hold a probability for each of the {n} nodes; got {own.shape}.")
+        nodes.append(own)
+        of_edges = np.asarray(one[1], dtype=np.float64) if both else np.full(m, np.nan)
+        if of_edges.shape != (m,):
+            raise ValueError(
+                f"propensities[{i}] must hold a probability for each of the {m} edges; got {of_edges.shape}."
+            )
+        pairs.append(of_edges)
+    node, pair = np.concatenate(nodes), np.concatenate(pairs)
+    u, v = graphs.all_edges().T
+    pair = np.where(np.isnan(pair), node[u] * node[v], pair)
+    for name, pi, used in (("nodes", node, ~missing), ("edges", pair, ~missing[u] & ~missing[v])):
+        wrong = used & ~((pi > 0) & (pi <= 1))
+        if wrong.any():
+            raise ValueError(
+                f"propensities of labelled {name} must be above 0 and at most 1; got {pi[wrong][0]:g}: what is never "
+                "labelled cannot be corrected for."
+            )
+    return node, pair
+
+
+def guessed_codes(guesses: Any, sizes: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The user's guesses of all labels as numbers of classes, checked."""
+    labels, missing = labels_of(guesses, sizes, "guesses")
+    position = {label: i for i, label in enumerate(classes.tolist())}
+    codes = np.array([position.get(label, -1) for label in labels])
+    if missing.any() or (codes < 0).any():
+        bad = "a missing label" if missing.any() else f"the label {labels[codes < 0][0]!r}, which y does not"
+        raise ValueError(f"guesses must hold a label of y for each node; got {bad}.")
+    return codes

@@ -121,10 +121,7 @@ class StructuredNash(BaseEstimator):
             problem, facts = bag_problem(self, X, y, sample_weight)
             data, features = [getattr(each, "name", None) for each in (X, y, sample_weight)], ()
         else:
-            read = self._read(X, y, sample_weight, **more)
-            facts = self._facts(read)
-            facts.check()
-            problem = self._problem(read, facts, self._sums(read, facts) if facts.needs_sums else None)
+            problem, facts = self._in_memory(X, y, sample_weight, **more)
             data, features = [X, y, sample_weight, *more.values()], X
         trained = train(
             problem,
@@ -146,6 +143,13 @@ class StructuredNash(BaseEstimator):
         self.history_ = trained.rounds
         self._store(trained.w, facts, problem)
         return self
+
+    def _in_memory(self, X: Any, y: Any, sample_weight: Any, **more: Any) -> tuple[Any, Any]:
+        """The training problem of data in memory, one partition, and their facts."""
+        read = self._read(X, y, sample_weight, **more)
+        facts = self._facts(read)
+        facts.check()
+        return self._problem(read, facts, self._sums(read, facts) if facts.needs_sums else None), facts
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """The examples with their outputs and weights, checked one by one and against each other."""

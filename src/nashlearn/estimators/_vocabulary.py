@@ -8,8 +8,9 @@ import numpy as np
 from scipy import sparse
 
 from nashlearn.training.designs.nodes import SparseFeatures
+from nashlearn.training.graphs import Graphs
 
-__all__ = ["Vocabulary", "united", "vocabulary"]
+__all__ = ["Vocabulary", "placed", "united", "vocabulary"]
 
 
 class Vocabulary(NamedTuple):
@@ -53,12 +54,28 @@ def vocabulary(
 ) -> Vocabulary:
     """The vocabulary of nodes with features (n, d) and labels (n,), some of them missing."""
     codes = np.full(labels.size, -1)
-    classes, codes[~missing] = np.unique(np.array(labels[~missing].tolist()), return_inverse=True)
+    try:
+        classes, codes[~missing] = np.unique(np.array(labels[~missing].tolist()), return_inverse=True)
+    except TypeError:
+        raise ValueError("y must hold labels of one kind, which can be sorted.") from None
     seen = None
     if sparse.issparse(nodes):
         start, label = SparseFeatures.seen_pairs(nodes, codes, classes.size)
         seen = sparse.csr_matrix((np.ones(label.size), label, start), shape=(nodes.shape[1], classes.size))
     return Vocabulary(classes, nodes.shape[1], columns, edge_width, seen)
+
+
+def placed(graphs: Graphs, columns: list[str] | None, words: Vocabulary) -> Graphs:
+    """Graphs whose features have ``columns`` of their own, None where they have no names, with those of ``words``."""
+    nodes, pairs = graphs.nodes, graphs.edge_features
+    if columns is not None and columns != words.columns:
+        position = {name: i for i, name in enumerate(words.columns or ())}
+        place = np.array([position[name] for name in columns], dtype=np.int32)
+        nodes = sparse.csr_matrix((nodes.data, place[nodes.indices], nodes.indptr), (nodes.shape[0], words.width))
+        nodes.sort_indices()
+    if pairs is not None and not pairs.size:  # without an edge to tell how many features it has
+        pairs = np.zeros((0, words.edge_width or 0))
+    return Graphs(nodes, graphs.sizes, graphs.edges, pairs)
 
 
 def united(one: Vocabulary, other: Vocabulary) -> Vocabulary:

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from nashlearn.estimators._network import NetworkNash
-from nashlearn.estimators._network_input import Graphs, NamedFeatures, read_graphs
+from nashlearn.estimators._network_input import read_graphs
 from nashlearn.games.networks.batch import Networks
+from nashlearn.training.graphs import Graphs
 
 __all__ = ["NashMarkovNetwork"]
 
@@ -16,8 +17,8 @@ __all__ = ["NashMarkovNetwork"]
 class NashMarkovNetwork(NetworkNash):
     """Labelling of graphs trained on the loss that it is judged by [fathony2018]_, [franc2022]_.
 
-    The score of a labeling is the sum of linear scores of its nodes and of its edges; the loss is the value of the
-    game of :func:`nashlearn.games.markov` less the true labeling's score. ``X`` is a list of
+    The score of a labelling is the sum of linear scores of its nodes and of its edges; the loss is the value of the
+    game of :func:`nashlearn.games.markov` less the true labelling's score. ``X`` is a list of
     ``(node_features (n, d), edges (m, 2))`` or ``(node_features, edges, edge_features (m, e))``, of any sizes.
 
     Parameters
@@ -57,6 +58,8 @@ class NashMarkovNetwork(NetworkNash):
     array([0, 1, 0, 1])
     """
 
+    _reads = staticmethod(read_graphs)
+
     def __init__(
         self,
         loss: Any = "zero_one",
@@ -94,16 +97,10 @@ class NashMarkovNetwork(NetworkNash):
         self.checkpoint = checkpoint
         self.callback = callback
 
-    def _read(self, X: Any, grow: bool) -> Graphs:
-        named: NamedFeatures | None = None if grow else self._named
-        width = None if grow else self.n_features_in_
-        graphs, named = read_graphs(X, named, width, None if grow else self._edge_width, grow)
-        if grow:
-            self._named = named
-        return graphs
-
-    def _make_networks(self, graphs: Graphs, k: int, counts: np.ndarray | None = None) -> Networks:
-        return Networks(graphs.sizes, graphs.edges, k, self.loss, self.exact, counts)
+    def _make_networks(
+        self, graphs: Graphs, k: int, counts: np.ndarray | None = None, weight: np.ndarray | None = None
+    ) -> Networks:
+        return Networks(graphs.sizes, graphs.edges, k, self.loss, self.exact, counts, weight)
 
     def _store_edges(self, rest: np.ndarray, edges: np.ndarray) -> None:
         self.edge_coef_ = edges

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from nashlearn.estimators._network import NetworkNash
-from nashlearn.estimators._network_input import Graphs, NamedFeatures, read_sequences
+from nashlearn.estimators._network_input import read_sequences
 from nashlearn.games.networks.batch import Networks
+from nashlearn.training.graphs import Graphs
 
 __all__ = ["NashTagger"]
 
@@ -16,9 +17,9 @@ __all__ = ["NashTagger"]
 class NashTagger(NetworkNash):
     """Sequence labelling trained on the loss that it is judged by [fathony2018]_, [franc2022]_.
 
-    The score of a labeling is the sum of linear scores of its positions, of its transitions and of its first and last
+    The score of a labelling is the sum of linear scores of its positions, of its transitions and of its first and last
     label. Training minimises ``alpha/2 |w|^2`` plus the mean, over positions, of the game's value less the true
-    labeling's score; the game is that of :func:`nashlearn.games.markov` on a chain.
+    labelling's score; the game is that of :func:`nashlearn.games.markov` on a chain.
 
     Parameters
     ----------
@@ -28,12 +29,12 @@ class NashTagger(NetworkNash):
     alpha : float, default=1e-4
         Regularisation against the mean loss of a position, positive.
     smoothing : float, default=0.5
-        Weight of the entropy of labelings, in units of the loss: a property of the model, to be chosen by validation.
+        Weight of the entropy of labellings, in units of the loss: a property of the model, to be chosen by validation.
         0 is the published game, which may ignore transitions where features are few; large values approach a
         conditional random field.
     decision : {"auto", "scores", "equilibrium"}, default="auto"
-        Predict the labeling of the largest score, or at each node the label with the largest entry of the strategy
-        ``p``. "auto" takes the former where all mistakes cost the same, and else the latter: the labeling of the
+        Predict the labelling of the largest score, or at each node the label with the largest entry of the strategy
+        ``p``. "auto" takes the former where all mistakes cost the same, and else the latter: the labelling of the
         largest score is not consistent for every cost matrix. ``decision_`` says which rule was taken.
     fit_intercept : bool, default=True
         Whether to add a constant feature.
@@ -91,6 +92,8 @@ class NashTagger(NetworkNash):
     [['DET', 'NOUN'], ['NOUN', 'VERB']]
     """
 
+    _reads = staticmethod(read_sequences)
+
     def __init__(
         self,
         loss: Any = "zero_one",
@@ -126,22 +129,16 @@ class NashTagger(NetworkNash):
         self.checkpoint = checkpoint
         self.callback = callback
 
-    def _read(self, X: Any, grow: bool) -> Graphs:
-        named: NamedFeatures | None = None if grow else self._named
-        width = None if grow else self.n_features_in_
-        graphs, named = read_sequences(X, named, width, None if grow else self._edge_width, grow)
-        if grow:
-            self._named = named
-        return graphs
-
     def _extra_columns(self, graphs: Graphs) -> np.ndarray:
         ends = np.zeros((int(graphs.sizes.sum()), 2))
         ends[graphs.offsets[:-1], 0] = 1.0
         ends[graphs.offsets[1:] - 1, 1] = 1.0
         return np.hstack([super()._extra_columns(graphs), ends])
 
-    def _make_networks(self, graphs: Graphs, k: int, counts: np.ndarray | None = None) -> Networks:
-        return Networks(graphs.sizes, None, k, self.loss, "auto", counts)
+    def _make_networks(
+        self, graphs: Graphs, k: int, counts: np.ndarray | None = None, weight: np.ndarray | None = None
+    ) -> Networks:
+        return Networks(graphs.sizes, None, k, self.loss, "auto", counts, weight)
 
     def _store_edges(self, rest: np.ndarray, edges: np.ndarray) -> None:
         self.start_, self.end_ = rest[:, 0].copy(), rest[:, 1].copy()

@@ -9,55 +9,39 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import joblib
 import numpy as np
 
-from nashlearn.games.networks import messages
+from nashlearn.game import Equilibrium
+from nashlearn.games.networks import messages, settling, sweeps
 from nashlearn.games.networks.cliques import CliqueArrays
-from nashlearn.games.networks.forest import play
 from nashlearn.games.networks.game import MarkovGame, compiled_loss, loss_of
-from nashlearn.games.networks.layout import chains, components, join, preorder
+from nashlearn.games.networks.layout import chains, join, preorder
 from nashlearn.games.networks.outcome import warn_of_time
-from nashlearn.solvers.threads import Run
+from nashlearn.games.networks.sweeps import State
+from nashlearn.solvers.threads import Run, threads
 
-__all__ = ["Networks", "Played"]
+__all__ = ["Networks"]
 
 _BLOCK = 2048  # nodes of a forest that one thread plays at a time
-
-
-class Played(NamedTuple):
-    """Weighted sums over all networks, and the adversary's marginals, weighted.
-
-    ``nodes`` is overwritten by the next round; ``pairs`` is (k, k), the sum over edges, where these share a table, else
-    (m, k, k). ``drift`` is what the edges' own beliefs, for which bounds of relaxed networks are attained, have more
-    than ``pairs``.
-    """
-
-    value: float  # of the smoothed games at the replies, or a bound on it where networks were relaxed
-    expected: float  # <p, L q>
-    entropy: float  # min_p <p, L q>
-    nodes: np.ndarray
-    pairs: np.ndarray
-    slacks: np.ndarray  # by how much the bound of each network with cycles exceeds what its marginals get
-    drift: np.ndarray
-
-    @property
-    def slack(self) -> float:
-        """The sum of ``slacks``."""
-        return float(self.slacks.sum())
+_COLD = 0.01  # smoothing, relative to the largest loss, at which replies are sought before any is asked for
+_COLD_ROUNDS = 3
+_CYCLE_ROUNDS = 5  # of the sweep for one evaluation where networks have cycles: replies run further behind there
 
 
 class _Other(NamedTuple):
-    """A network with cycles: its solver, its rows and its edges, and what sweeps start from."""
+    """A network with cycles: its number, its solver, its rows and its edges."""
 
+    number: int
     solver: Any
     rows: slice
     edges: slice
-    state: tuple[np.ndarray, ...]
 
 
 class Networks:
-    """Graphs of nodes with ``k`` states each, and the replies that were last found for them.
+    """The games of graphs of nodes with ``k`` states each.
 
+    Scores are a pair: those of nodes (n, k), and those of edges (m, k, k), or one table (1, k, k) that all edges share.
     Rows of nodes are in the order of :attr:`order`: row ``i`` is node ``order[i]`` of all networks' nodes one after
     another. Forests come first, in preorder.
 
@@ -73,6 +57,9 @@ class Networks:
         As those of :func:`nashlearn.games.markov`.
     counts : ndarray (n,), optional
         What a mistake at each node counts, times the loss; in the order of the nodes of all networks. 1 by default.
+    weight : ndarray (n_networks,), optional
+        What each network weighs where edges share a table: the adjoint of sharing is a sum over all edges, so that the
+        edge marginals of the networks are added up, each times this. 1 by default.
     """
 
     def __init__(
@@ -83,6 +70,7 @@ class Networks:
         loss: Any,
         exact: Any,
         counts: np.ndarray | None = None,
+        weight: np.ndarray | None = None,
     ):
         self.k, self.sizes = k, np.asarray(sizes, dtype=np.int64)
         self._edges, self._loss_given = edges, loss
@@ -90,7 +78,6 @@ class Networks:
         self.starts = starts = np.concatenate([[0], np.cumsum(self.sizes)])
         self.others: list[_Other] = []
         self._solvers: dict[tuple[bytes, bytes], Any] = {}
-        self.loopy: dict[int, int] = {}  # networks with cycles, and their places among the others
         if edges is None:
             self.order = np.arange(self.n)
             self.edge_counts = np.maximum(self.sizes - 1, 0)
@@ -108,37 +95,25 @@ class Networks:
             for i in loopy:
                 own = np.ones(int(self.sizes[i])) if counts is None else counts[starts[i] : starts[i + 1]]
                 solver, rows = self._solver(edges[i], own, exact), slice(at, at + own.size)
-                self.loopy[i] = len(self.others)
-                self.others.append(_Other(solver, rows, slice(edge_starts[i], edge_starts[i + 1]), solver.start()))
+                self.others.append(_Other(i, solver, rows, slice(edge_starts[i], edge_starts[i + 1])))
                 at = rows.stop
         self.n_forest = n_forest
         self._row = np.empty(self.n, dtype=np.int64)
         self._row[self.order] = np.arange(self.n)
+        self.owner = np.repeat(np.arange(self.sizes.size), self.sizes)[self.order]  # the network of each row
         self.counts = np.ones(self.n) if counts is None else counts[self.order]
         self.loss = compiled_loss(loss, np.full(self.n, k), self.counts)
         self.costs = loss_of(loss, np.array([k]), np.ones(1))[1][0]
-        self.p = np.full((n_forest, self.costs.shape[0]), 1.0 / self.costs.shape[0])
-        self._roots = np.flatnonzero(self.forest.parent < 0)
-        self._ends = np.append(self._roots[1:], n_forest)
-        self._blocks = self._cut()
+        self.weight = np.ones(self.sizes.size) if weight is None else weight
+        self.roots = np.flatnonzero(self.forest.parent < 0)
+        self.blocks = self._cut()
         self._cliques = self._as_cliques()
-        self._q = np.empty((self.n, k))
+        self.room = np.empty((self.n, k))
 
     @property
     def scale(self) -> float:
         """The largest loss of a node; 1 where no answer costs anything."""
         return float(self.costs.max() * self.counts.max(initial=0.0)) or 1.0
-
-    @property
-    def answers_by_scores(self) -> bool:
-        """Whether a node by itself has its largest reply where its score is largest: if all mistakes cost the same."""
-        wrong = self.costs[~np.eye(*self.costs.shape, dtype=np.bool_)]
-        return bool((self.costs.diagonal() == 0).all() and (wrong == wrong[:1]).all())
-
-    @property
-    def owner(self) -> np.ndarray:
-        """The network that each row belongs to."""
-        return np.repeat(np.arange(self.sizes.size), self.sizes)[self.order]
 
     def edges_of(self, i: int) -> np.ndarray:
         """The edges (m, 2) of network ``i`` between its own nodes."""
@@ -149,8 +124,9 @@ class Networks:
 
     def solver_of(self, i: int) -> Any:
         """What plays network ``i`` by itself, its nodes in their own order; forests are always played exactly."""
-        if i in self.loopy:
-            return self.others[self.loopy[i]].solver
+        for other in self.others:
+            if other.number == i:
+                return other.solver
         return self._solver(self.edges_of(i), self.counts[self.rows_of(i)], "auto")
 
     def _solver(self, edges: np.ndarray, counts: np.ndarray, exact: Any) -> Any:
@@ -165,12 +141,6 @@ class Networks:
         """The rows of the nodes of network ``i``, in their own order."""
         return self._row[self.starts[i] : self.starts[i + 1]]
 
-    def of_edges(self, weight: np.ndarray) -> np.ndarray:
-        """Each edge's weight, that of its network, from the nodes' (n,) in the order of rows."""
-        first = np.empty(self.n + 1)
-        first[self.order] = weight
-        return np.repeat(first[np.cumsum(self.sizes) - self.sizes], self.edge_counts)
-
     @property
     def is_exact(self) -> bool:
         """Whether no network had to be relaxed to the local polytope."""
@@ -180,11 +150,11 @@ class Networks:
         """Blocks of whole components with about equally many nodes."""
         if not self.n_forest:
             return []
-        starts = self._roots[np.flatnonzero(np.diff(self._roots // _BLOCK, prepend=-1))]
+        starts = self.roots[np.flatnonzero(np.diff(self.roots // _BLOCK, prepend=-1))]
         return list(zip(starts.tolist(), np.append(starts[1:], self.n_forest).tolist(), strict=True))
 
     def _as_cliques(self) -> CliqueArrays:
-        """The forest for max-product and for ranges of scores beyond probabilities; tables as :meth:`_flat`."""
+        """The forest for max-product and for ranges of scores beyond probabilities; tables as :meth:`tables`."""
         t, k = self.forest, self.k
         inner = t.parent >= 0
         above = np.where(inner, t.parent, 0)
@@ -201,7 +171,7 @@ class Networks:
             np.concatenate([np.arange(k), np.repeat(np.arange(k), k)]).astype(np.int32),
         )
 
-    def _flat(self, T: np.ndarray) -> tuple[CliqueArrays, np.ndarray]:
+    def tables(self, T: np.ndarray) -> tuple[CliqueArrays, np.ndarray]:
         """Tables as cliques read them, child by parent; a row of zeros for roots."""
         t, k = self.forest, self.k
         if len(T) == 1:
@@ -213,152 +183,90 @@ class Networks:
         turned[own] = T[own]
         return self._cliques, np.concatenate([np.zeros(k), turned.ravel()])
 
-    def play(self, S: np.ndarray, T: np.ndarray, eps: float, weight: np.ndarray, run: Run, rounds: int = 1) -> Played:
-        """Renew all replies ``rounds`` times at ``eps > 0`` and report.
+    def start(self) -> State:
+        """Replies that favour no option, with what the networks with cycles start from."""
+        options = self.costs.shape[0]
+        p = np.full((self.n_forest, options), 1.0 / options)
+        return State(p, [other.solver.start() for other in self.others], _COLD * self.scale)
 
-        ``S`` (n, k) scores nodes, ``T`` (m, k, k) edges, or (1, k, k) all of them alike; ``weight`` (n,) holds each
-        network's weight at its nodes.
-        """
-        k, shared = self.k, len(T) == 1
-        q = self._q
-        tops = T.max(axis=(1, 2)) if len(T) else np.zeros(0)
-        W = np.exp((T - tops[:, None, None]) / eps)
-        direct = np.zeros_like(T)
-        if shared:
-            tables = np.zeros((len(self._blocks), 1, k, k))
-        else:
-            tables = np.broadcast_to(np.zeros_like(T), (len(self._blocks), *T.shape))
-            tables.flags.writeable = True
-        forest = self.forest if not shared else self.forest._replace(table=np.zeros_like(self.forest.table))
-        lost = np.zeros(self.n_forest, dtype=np.bool_)
-
-        def block(i: int) -> tuple[float, float, float]:
-            first, last = self._blocks[i]
-            return play(self.loss, forest, S, tops, W, eps, rounds, self.p, q, tables[i], weight, first, last, lost)
-
-        sums = run(block, [(i,) for i in range(len(self._blocks))])
-        edges = (tables.sum(axis=0) if shared else tables[0] if len(self._blocks) else direct) * W
-        if lost.any():
-            flat = self._flat(T)
-            beyond = [rows for rows in (self._lost(lost, *cut) for cut in self._blocks) if rows.size]
-            for rows, (part, pairs) in zip(
-                beyond,
-                run(lambda rows: self._any_range(rows, flat, S, eps, weight, rounds, q), [(r,) for r in beyond]),
-                strict=True,
-            ):
-                sums.append(part)
-                inner = rows[self.forest.parent[rows] >= 0]
-                np.add.at(direct, np.zeros_like(inner) if shared else self.forest.table[inner], pairs)
-
-        def other(one: _Other) -> tuple[float, float, float, np.ndarray, np.ndarray, float]:
-            tables = np.broadcast_to(T, (one.edges.stop - one.edges.start, k, k)) if shared else T[one.edges]
-            value, nodes, pairs, own, slack, _ = one.solver.improve(S[one.rows], tables, eps, one.state, rounds)
-            w, cost = weight[one.rows.start], nodes @ self.costs.T * self.counts[one.rows, None]
-            q[one.rows] = w * nodes
-            p = one.state[0][:, : self.costs.shape[0]]
-            expected, entropy = w * float((p * cost).sum()), w * float(cost.min(axis=1).sum())
-            return w * value, expected, entropy, w * pairs, w * own, w * slack
-
-        slacks, drift = np.zeros(len(self.others)), np.zeros_like(T)
-        for i, (one, (value, expected, entropy, pairs, own, slack)) in enumerate(
-            zip(self.others, run(other, [(one,) for one in self.others]), strict=True)
-        ):
-            sums.append((value, expected, entropy))
-            slacks[i] = slack
-            if shared:
-                direct[0] += pairs.sum(axis=0)
-                drift[0] += (own - pairs).sum(axis=0)
-            else:
-                direct[one.edges] = pairs
-                drift[one.edges] = own - pairs
-        total = np.sum(sums, axis=0) if sums else np.zeros(3)
-        edges = edges + direct
-        value, expected, entropy = (float(part) for part in total)
-        return Played(value, expected, entropy, q, edges[0] if shared else edges, slacks, drift)
-
-    def _lost(self, lost: np.ndarray, first: int, last: int) -> np.ndarray:
-        """The rows between two of the components that are marked as lost at their roots."""
-        a, b = np.searchsorted(self._roots, (first, last))
-        ranges = [np.arange(r, e) for r, e in zip(self._roots[a:b], self._ends[a:b], strict=True) if lost[r]]
-        return np.concatenate(ranges) if ranges else np.zeros(0, dtype=np.int64)
-
-    def _any_range(
+    def solve(
         self,
-        rows: np.ndarray,
-        flat: tuple[CliqueArrays, np.ndarray],
-        S: np.ndarray,
-        eps: float,
-        weight: np.ndarray,
-        rounds: int,
-        q: np.ndarray,
-    ) -> tuple[tuple[float, float, float], np.ndarray]:
-        """Play whole components in the log domain: their sums, and weighted marginals of the edges to parents."""
-        t, E, k = components(flat[0], rows), flat[1], self.k
-        f, p, w = S[rows], self.p[rows], weight[rows]
-        lift = p @ self.costs * self.counts[rows, None]
-        inside, outside = np.zeros((rows.size, k)), np.zeros((rows.size, k))
-        messages.inward(t, f, lift, E, eps, inside)
-        loss = self.loss._replace(weights=self.loss.weights[rows])
-        for _ in range(rounds):
-            messages.sweep(loss, t, f, lift, E, eps, p, inside, outside)
-        self.p[rows] = p
-        # Cliques share tables, but each needs a place of its own for its marginals.
-        B = np.empty((rows.size, k * k))
-        messages.beliefs(t, np.arange(0, B.size, k * k), f, lift, E, eps, inside, outside, B.ravel())
-        inner = t.parent >= 0
-        B[~inner, k:] = -np.inf
-        joint = np.exp((B - B.max(axis=1, keepdims=True)) / eps)
-        joint *= (w / joint.sum(axis=1))[:, None]
-        tables = joint[inner].reshape(-1, k, k)
-        q[rows[inner]] = tables.sum(axis=2)
-        q[rows[~inner]] = joint[~inner, :k]
-        cost = q[rows] @ self.costs.T * self.counts[rows, None]
-        value = float(w[~inner] @ inside[~inner, 0])
-        turned = np.where(self.forest.flipped[rows[inner], None, None], tables, tables.swapaxes(1, 2))
-        return (value, float((p * cost).sum()), float(cost.min(axis=1).sum())), turned
+        scores: tuple[np.ndarray, np.ndarray],
+        *,
+        smoothing: float = 0.0,
+        tol: float = np.inf,
+        n_jobs: int | None = None,
+        start: Equilibrium | None = None,
+    ) -> Equilibrium:
+        """The equilibrium of each network: values, gaps, entropies and risks (n_networks,).
 
-    def ceiling(self, S: np.ndarray, T: np.ndarray, weight: np.ndarray) -> float:
-        """Weighted sum of what the best adversaries get against the replies, without smoothing."""
-        total = 0.0
-        if self.n_forest:
-            t, E = self._flat(T)
-            inside = np.zeros((self.n_forest, self.k))
-            lift = self.p @ self.costs * self.counts[: self.n_forest, None]
-            messages.inward(t, S[: self.n_forest], lift, E, 0.0, inside)
-            total += float(weight[self._roots] @ inside[self._roots, 0])
-        for one in self.others:
-            tables = self._tables(T, one)
-            total += weight[one.rows.start] * one.solver.ceiling(S[one.rows], tables, one.state)
-        return total
+        Parameters
+        ----------
+        scores : (ndarray (n, k), ndarray (m, k, k) or (1, k, k))
+            Of nodes, in the order of rows, and of edges.
+        smoothing : float
+            Weight of the entropy of the distributions over labellings, in units of the loss.
+        tol : float
+            Gap for each node of a network at which it is settled. ``inf``, for training, is one round of sweeps (a few
+            where there are cycles) from the replies of ``start``: the objective is convex in weights and replies
+            together, and what p may lose is reported at the replies found. Without smoothing these are then sought at
+            the last smoothing that was asked for, so that they come nearer while it falls.
+        n_jobs : int, optional
+            Threads.
+        start : Equilibrium, optional
+            The last one of these networks. Its replies are overwritten, and so are its marginals.
+
+        Returns
+        -------
+        Equilibrium
+            ``p`` (n, options) and the nodes' marginals are in the order of rows. ``q`` and ``reply`` are pairs (nodes
+            (n, k), edges (m, k, k)); (1, k, k) where edges share a table, the weighted sum over them at the last round.
+        """
+        state: State = self.start() if start is None else start.state
+        run = threads(joblib.effective_n_jobs(n_jobs))
+        if tol < np.inf:
+            method = settling.swept if smoothing else settling.played
+            return method(self, *scores, smoothing, tol, state, run)
+        state = state._replace(smoothing=smoothing or state.smoothing)
+        rounds = _CYCLE_ROUNDS if self.others else 1 if smoothing else _COLD_ROUNDS
+        found = sweeps.sweep(self, *scores, state, rounds, run)
+        if smoothing:
+            return found.equilibrium(self.replies(state), state)
+        upper = sweeps.ceilings(self, *scores, state)
+        value = found.scored + found.risk
+        q: Any = found.nodes, found.pairs
+        return Equilibrium(value, q, self.replies(state), np.maximum(upper - value, 0.0), found.risk, state=state)
 
     def argmax(self, S: np.ndarray, T: np.ndarray, run: Run, **options: Any) -> np.ndarray:
-        """The best labeling (n,), in the order of rows; ``options`` as those of ``MarkovGame.maximise``."""
+        """The best labelling (n,), in the order of rows; ``options`` as those of ``MarkovGame.maximise``."""
         if options:
-            from nashlearn.games.networks.labelings import check_options
+            from nashlearn.games.networks.labellings import check_options
 
             check_options(**options)
         labels = np.zeros(self.n, dtype=np.int64)
         if self.n_forest:
-            t, E = self._flat(T)
+            t, E = self.tables(T)
             inside = np.zeros((self.n_forest, self.k))
             f = S[: self.n_forest]
             messages.inward(t, f, np.zeros_like(f), E, 0.0, inside)
             messages.decode(t, f, E, inside, labels)
         found = run(
-            lambda one: one.solver.maximise(S[one.rows], self._tables(T, one), **options),
+            lambda one: one.solver.maximise(S[one.rows], self.edge_tables(T, one), **options),
             [(one,) for one in self.others],
         )
-        for one, labeling in zip(self.others, found, strict=True):
-            labels[one.rows] = labeling.labels
-        warn_of_time(sum(labeling.status == "time limit" for labeling in found), stacklevel=5)
+        for one, labelling in zip(self.others, found, strict=True):
+            labels[one.rows] = labelling.labels
+        warn_of_time(sum(labelling.status == "time limit" for labelling in found), stacklevel=5)
         return labels
 
-    def replies(self) -> np.ndarray:
-        """The last replies (n, options), in the order of rows."""
+    def replies(self, state: State) -> np.ndarray:
+        """All replies (n, options), in the order of rows."""
+        if not self.others:
+            return state.p
         width = self.costs.shape[0]
-        return np.concatenate([self.p, *(one.state[0][:, :width] for one in self.others)])
+        return np.concatenate([state.p, *(own[0][:, :width] for own in state.others)])
 
-    def _tables(self, T: np.ndarray, one: _Other) -> np.ndarray:
+    def edge_tables(self, T: np.ndarray, one: _Other) -> np.ndarray:
         """A network's edge scores."""
         shape = (one.edges.stop - one.edges.start, self.k, self.k)
         return np.broadcast_to(T, shape) if len(T) == 1 else T[one.edges]

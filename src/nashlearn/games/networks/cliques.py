@@ -1,4 +1,4 @@
-"""Trees of cliques: what makes a graph's labelings a chain of small tables.
+"""Trees of cliques: what makes a graph's labellings a chain of small tables.
 
 Nodes are eliminated one after another. Node ``v`` leaves behind the clique of itself and of those neighbours that
 are still there, its *separator*, which lies within the clique of the next of them to go, its parent. On a tree every

@@ -1,4 +1,4 @@
-"""Best labelings of two-state networks whose neighbours attract each other, by a minimum cut.
+"""Best labellings of two-state networks whose neighbours attract each other, by a minimum cut.
 
 With ``x_v`` in {0, 1} and ``w = T(0, 0) + T(1, 1) - T(0, 1) - T(1, 0) >= 0`` at every edge, a score is
 
@@ -27,7 +27,7 @@ _PHASES = 4
 def cut(
     g: Incidence, f: np.ndarray, T: np.ndarray, rounding: float, until: float = np.inf
 ) -> tuple[np.ndarray, float] | None:
-    """Labels (n,) that are best up to ``rounding``, and a bound on every labeling's score.
+    """Labels (n,) that are best up to ``rounding``, and a bound on every labelling's score.
 
     None where a node has more than two states, a label or pair is forbidden, or an edge does not attract. Past
     ``until`` no finer flow is begun; one that is under way is not broken off.

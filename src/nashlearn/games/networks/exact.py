@@ -5,7 +5,7 @@ The predictor chooses replies ``p`` and messages ``m`` such that each clique's m
     min sum of the roots' messages,   m_c(s) >= f(a) + (L' p)(a) + E_c(a, s) + sum of the children's messages,
 
 and the multipliers of these constraints are the adversary's marginals. First the scores are replaced by how far each
-entry falls short of the best labeling through it; entries that fall short by more than the loss can lift are dropped
+entry falls short of the best labelling through it; entries that fall short by more than the loss can lift are dropped
 (no best reply uses them), so that what remains is of the size of the loss whatever the scores were.
 """
 
@@ -27,7 +27,7 @@ _TOL = 1e-13  # of the largest cost: the limit of the arithmetic
 
 
 def shortfalls(t: CliqueArrays, f: np.ndarray, E: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """The best labeling's score, tables that sum to each labeling's distance from it, and the max-marginals'."""
+    """The best labelling's score, tables that sum to each labelling's distance from it, and the max-marginals'."""
     lift = np.zeros_like(f)
     inside = np.full((t.node.size, int(t.columns.max())), -np.inf)
     outside = np.zeros_like(inside)
@@ -45,7 +45,7 @@ def shortfalls(t: CliqueArrays, f: np.ndarray, E: np.ndarray) -> tuple[float, np
         while d >= 0:
             own = own + inside[d, t.maps[t.map[d] : t.map[d] + rows * columns]].reshape(rows, columns)
             d = t.sibling[d]
-        with np.errstate(invalid="ignore"):  # -inf minus -inf: no labeling there
+        with np.errstate(invalid="ignore"):  # -inf minus -inf: no labelling there
             own = own - inside[c, :columns]
         own[np.isnan(own)] = -np.inf
         reduced[start : start + rows * columns] = own.ravel()

@@ -24,7 +24,9 @@ from nashlearn.games.networks import replies
 from nashlearn.games.networks.vectors import (
     add_outer,
     add_outers,
+    dot,
     exponentials,
+    flush,
     largest,
     product,
     rows_dot,
@@ -168,28 +170,35 @@ def _marginals(t, root, end, again, W, node, below, up, outside, pair, spread, m
 
 
 @njit(cache=True, nogil=True)
-def _sums(loss, t, root, end, tops, eps, w, p, q, E, node, below, up, scale, pair, spread, mass, high, lifted):
-    """Scale ``q``, add the edges' marginals to ``E``, and return the weighted value, ``<p, L q>`` and its least."""
+def _sums(
+    loss, t, root, end, f, tops, R, eps, w, p, q, E, own, node, below, up, scale, pair, spread, mass, high, lifted
+):
+    """Scale ``q`` and add the edges' marginals to ``E``, weighted.
+
+    Returns the value at ``p``, ``<p, L q>``, its least over ``p``, and ``<scores, q>``. ``own`` (1, k, k) is scratch.
+    """
     parent, table, flipped = t.parent, t.table, t.flipped
     k = q.shape[1]
-    cost, entropy, own, norm = 0.0, 0.0, 0.0, mass[0]
+    value, cost, risk, scored, norm = 0.0, 0.0, 0.0, 0.0, mass[0]
     for i in range(root, end):
         j = i - root
         r = 1.0 / mass[j]
-        scale_by(q, i, w * r, k)
+        scale_by(q, i, r, k)
         cost += replies.expected(loss, i, p, q, k)
-        entropy += replies.risk(loss, i, q, k)
-        own += high[j] + lifted[j]
+        risk += replies.risk(loss, i, q, k)
+        scored += dot(f, i, q, i, k)
+        value += high[j] + lifted[j]
         if parent[i] >= 0:
-            own += tops[table[i]]
+            value += tops[table[i]]
             if 1e-100 < norm < 1e100 and scale[j] > 1e-100:  # one logarithm for many factors
                 norm *= scale[j]
             else:
-                own += eps * (np.log(norm) + np.log(scale[j]))
+                value += eps * (np.log(norm) + np.log(scale[j]))
                 norm = 1.0
             product(node, j, below, j, k, up, j)  # messages are no longer needed
-            scale_by(up, j, w * r / spread[j], k)
+            scale_by(up, j, r / spread[j], k)
     i = root + 1
+    own[:] = 0.0
     while i < end:
         j, e = i - root, table[i]
         if (
@@ -197,25 +206,27 @@ def _sums(loss, t, root, end, tops, eps, w, p, q, E, node, below, up, scale, pai
             and e == table[i + 1] == table[i + 2] == table[i + 3]
             and not (flipped[i] or flipped[i + 1] or flipped[i + 2] or flipped[i + 3])
         ):
-            add_outers(E, e, pair, j, up, j, k)
+            add_outers(own, 0, pair, j, up, j, k)
             i += 4
-            continue
-        if flipped[i]:
-            add_outer(E, e, up, j, pair, j, 1.0, k)
         else:
-            add_outer(E, e, pair, j, up, j, 1.0, k)
-        i += 1
-    return w * (own + eps * np.log(norm)), cost, entropy
+            if flipped[i]:
+                add_outer(own, 0, up, j, pair, j, 1.0, k)
+            else:
+                add_outer(own, 0, pair, j, up, j, 1.0, k)
+            i += 1
+        if i == end or table[i] != e:
+            scored += flush(own, R, E, e, w, k)
+    return value + eps * np.log(norm), cost, risk, scored
 
 
 @njit(cache=True, nogil=True)
-def play(loss, t, f, tops, W, eps, rounds, p, q, E, weight, first, last, lost):
+def play(loss, t, f, tops, W, R, eps, rounds, p, q, E, weight, first, last, lost, sums):
     """Play the components of the nodes ``first..last - 1``; write ``p``, ``q``, and add edge marginals to ``E``.
 
-    ``W`` holds exp(table / eps) and ``tops`` the largest entry of each table, which was taken out. ``E`` sums the
-    edges' marginals divided by ``W``. All sums, and ``q``, are weighted by the ``weight`` of the component's root. A
-    component out of range sets ``lost`` at its root and adds nothing. Returns the smoothed value, ``<p, L q>`` and its
-    least over ``p``.
+    ``W`` holds exp(table / eps), ``tops`` the largest entry of each table, which was taken out, and ``R`` the table
+    times ``W``. ``E`` sums the edges' marginals divided by ``W``, each component's times the ``weight`` of its root.
+    Row ``root`` of ``sums`` gets the component's smoothed value at ``p``, ``<p, L q>``, its least over ``p``, and
+    ``<scores, q>``. A component out of range sets ``lost`` at its root instead and adds nothing.
     """
     parent, sibling = t.parent, t.sibling
     k = f.shape[1]
@@ -231,8 +242,7 @@ def play(loss, t, f, tops, W, eps, rounds, p, q, E, weight, first, last, lost):
     scale, spread, mass = np.empty(longest), np.empty(longest), np.empty(longest)
     high, lifted = np.empty(longest), np.empty(longest)
     x, c, g = np.empty((1, k)), np.empty((1, k)), np.empty((2, max(k, p.shape[1])))
-    powers = np.empty((1, k))
-    value, cost, entropy = 0.0, 0.0, 0.0
+    powers, own = np.empty((1, k)), np.empty((1, k, k))
     root = first
     while root < last:
         end = root + 1
@@ -249,11 +259,10 @@ def play(loss, t, f, tops, W, eps, rounds, p, q, E, weight, first, last, lost):
         good = good and _marginals(t, root, end, again, W, node, below, up, outside, pair, spread, mass, q, x)
         if good:
             w = weight[root]
-            more = _sums(
-                loss, t, root, end, tops, eps, w, p, q, E, node, below, up, scale, pair, spread, mass, high, lifted
-            )
-            value, cost, entropy = value + more[0], cost + more[1], entropy + more[2]
+            sums[root, 0], sums[root, 1], sums[root, 2], sums[root, 3] = _sums(
+                loss, t, root, end, f, tops, R, eps, w, p, q, E, own, node, below, up, scale, pair, spread, mass, high,
+                lifted,
+            )  # fmt: skip
         else:
             lost[root] = True
         root = end
-    return value, cost, entropy

@@ -33,7 +33,7 @@ from nashlearn.games.networks.polytopes import (
 from nashlearn.games.networks.replies import Hamming, NodeCosts
 from nashlearn.solvers.threads import threads
 
-__all__ = ["MarkovGame", "check_edges", "compiled_loss", "loss_of"]
+__all__ = ["MarkovGame", "check_edges", "compiled_loss", "decided_by_scores", "loss_of"]
 
 _AUTO_LIMIT = 1 << 20  # entries of all tables up to which "auto" is exact
 _EXACT_LIMIT = 1 << 25  # and up to which exact=True tries
@@ -86,6 +86,12 @@ def loss_of(loss: Any, n_states: np.ndarray, weights: np.ndarray) -> tuple[Any, 
     made = compiled_loss(loss, n_states, weights)
     matrices = {k: named_costs(loss, k) if isinstance(loss, str) else made.L for k in np.unique(n_states).tolist()}
     return made, [w * matrices[k] for k, w in zip(n_states.tolist(), weights.tolist(), strict=True)]
+
+
+def decided_by_scores(costs: np.ndarray) -> bool:
+    """Whether a node by itself has its largest reply where its score is largest: if all mistakes cost the same."""
+    wrong = costs[~np.eye(*costs.shape, dtype=np.bool_)]
+    return bool((costs.diagonal() == 0).all() and (wrong == wrong[:1]).all())
 
 
 class MarkovGame(Game):
@@ -254,7 +260,7 @@ class MarkovGame(Game):
         scores' spread, or of the labelling's score if that is larger. A score of -inf: no labelling that is allowed was
         found; with the status "infeasible" there is none.
         """
-        from nashlearn.games.networks.labelings import check_options
+        from nashlearn.games.networks.labellings import check_options
 
         check_options(**options)
         game, rows, _ = self._rows(scores)

@@ -10,7 +10,7 @@ from scipy import sparse
 from nashlearn.game import Equilibrium
 from nashlearn.games.networks import stars
 from nashlearn.games.networks.exact import Assembled, Cover, read_replies
-from nashlearn.games.networks.labelings import METHODS
+from nashlearn.games.networks.labellings import METHODS
 from nashlearn.games.networks.outcome import MAX_ITER, Improved, Labeling, finished, limit
 from nashlearn.games.networks.programme import Builder, interior_point
 from nashlearn.games.networks.replies import Hamming

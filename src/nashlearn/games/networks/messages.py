@@ -108,7 +108,7 @@ def inward(t, f, lift, E, eps, inside):
 
 @njit(cache=True, nogil=True)
 def decode(t, f, E, inside, labels):
-    """The labeling that attains ``eps log Z`` at ``eps = 0``, from the messages of :func:`inward`."""
+    """The labelling that attains ``eps log Z`` at ``eps = 0``, from the messages of :func:`inward`."""
     entry = np.empty(t.node.size, dtype=np.int64)
     for c in range(t.node.size):
         rows, columns, v, u = t.rows[c], t.columns[c], t.node[c], t.parent[c]

@@ -1,9 +1,9 @@
-"""Exact search for the best labeling, by how much labelings fall short of a bound.
+"""Exact search for the best labelling, by how much labellings fall short of a bound.
 
 A reparametrised problem splits the bound over nodes and edges; what a label or a pair lacks of its node's or edge's
-share is its *deficit*, never negative, and a labeling's score is the bound less the sum of its deficits. So the best
-labeling has the least sum, labelings within a limit consist of labels and pairs within it, and the lower the limit the
-more of them go. The search goes through the limits upwards: either it finds the best labeling within the limit, or it
+share is its *deficit*, never negative, and a labelling's score is the bound less the sum of its deficits. So the best
+labelling has the least sum, labellings within a limit consist of labels and pairs within it, and the lower the limit
+the more of them go. The search goes through the limits upwards: either it finds the best labelling within it, or it
 proves that there is none and the bound falls. Each step assigns a label to the node with the fewest left, charges it
 to the neighbours, and removes labels, then labels without a partner at some neighbour, until nothing changes
 [larrosa2004]_. Cost of a step: a few passes over the tables of the edges that are open.
@@ -214,7 +214,7 @@ def _walk(s, g, pair, limit, rounding, best, steps):
 
 
 class Search:
-    """The search among labelings with these deficits.
+    """The search among labellings with these deficits.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ class Search:
         self.g, self.node, self.pair, self.unit, self.rounding = g, node, pair, unit, rounding
         self.labels = np.full(node.shape[0], -1)
         self.limit = _FIRST * unit
-        self.proved = 0.0  # no labeling has less than this
+        self.proved = 0.0  # no labelling has less than this
         self._state: _State | None = None
 
     def _fresh(self) -> _State:
@@ -255,7 +255,7 @@ class Search:
         )
 
     def run(self, most: float, steps: int) -> bool:
-        """Search for labelings whose deficits add up to at most ``most``, for about ``steps`` steps in all.
+        """Search for labellings whose deficits add up to at most ``most``, for about ``steps`` steps in all.
 
         True once :attr:`labels` are the best of them, or -1 where there are none. Called again it goes on.
         """

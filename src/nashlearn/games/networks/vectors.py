@@ -13,6 +13,7 @@ __all__ = [
     "add_outers",
     "dot",
     "exponentials",
+    "flush",
     "largest",
     "product",
     "rows_dot",
@@ -122,6 +123,19 @@ def add_outers(E, t, X, i, Y, j, k):
         s0, s1, s2, s3 = X[i, a], X[i + 1, a], X[i + 2, a], X[i + 3, a]
         for b in range(k):
             E[t, a, b] += s0 * Y[j, b] + s1 * Y[j + 1, b] + s2 * Y[j + 2, b] + s3 * Y[j + 3, b]
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
+def flush(own, R, E, t, scale, k):
+    """Add ``scale`` times the table in ``own`` to ``E[t]`` and clear it; its inner product with ``R[t]``."""
+    s = 0.0
+    for a in range(k):
+        for b in range(k):
+            x = own[0, a, b]
+            s += x * R[t, a, b]
+            E[t, a, b] += scale * x
+            own[0, a, b] = 0.0
+    return s
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)

@@ -1,135 +1,89 @@
-"""Labelled networks as one training problem: linear scores of nodes and edges, one game for each example.
-
-The replies ``p`` are kept between evaluations: the objective is convex in weights and replies together, so that one
-round of the sweep from the last ones is enough, a few where there are cycles, and the loss is that at the replies
-found, never below the true one.
-"""
+"""Linear scores of the nodes and edges of many networks."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import joblib
 import numpy as np
+from scipy import sparse
 
-from nashlearn.games.networks.batch import Networks, Played
-from nashlearn.solvers.threads import Run
+from nashlearn.games.networks.batch import Networks
+from nashlearn.solvers.threads import threads
 from nashlearn.training.designs.nodes import NodeFeatures
-from nashlearn.training.objective import Evaluation
 
-__all__ = ["NetworkProblem", "edge_scores"]
-
-_COLD = 0.01  # smoothing, relative to the largest loss, at which replies are sought before any is asked for
-_COLD_ROUNDS = 3
-_CYCLE_ROUNDS = 5  # of the sweep for one evaluation where networks have cycles: replies run further behind there
+__all__ = ["NetworkDesign"]
 
 
-def edge_scores(w: np.ndarray, edges: np.ndarray | None, k: int) -> np.ndarray:
-    """Tables (m, k, k) of edges with features (m, d), or (1, k, k) without."""
-    return w.reshape(1, k, k) if edges is None else (edges @ w.reshape(edges.shape[1], k * k)).reshape(-1, k, k)
-
-
-class NetworkProblem:
-    """The mean loss of labelled networks.
+class NetworkDesign:
+    """How the scores of networks depend on the weights: those of node features first, then those of edges.
 
     Parameters
     ----------
+    nodes : NodeFeatures
+        Features of the nodes, in the order of the networks' rows.
+    edges : ndarray (m, d) or None
+        Features of the edges; None for one table of weights (k, k), which all edges share.
     networks : Networks
         The graphs.
-    nodes : NodeFeatures
-        Features of their nodes, in the order of the networks' rows.
-    edges : ndarray (m, d) or None
-        Features of their edges; None for one table of weights for all.
-    moments : ndarray (n_weights,)
-        ``mean Phi' y``: what the labels say.
-    weight : ndarray (n,)
-        Each node's share of the mean: its network's weight over that of all nodes.
-    run : callable
-        How to call a function on blocks, see :func:`nashlearn.solvers.threads.threads`.
-    complete : bool
-        Whether no label is missing.
+    n_jobs : int, optional
+        Threads.
     """
 
-    def __init__(
-        self,
-        networks: Networks,
-        nodes: NodeFeatures,
-        edges: np.ndarray | None,
-        moments: np.ndarray,
-        weight: np.ndarray,
-        run: Run,
-        complete: bool = False,
-    ):
-        self.networks, self.nodes, self.edges = networks, nodes, edges
-        self.moments, self.weight, self.run, self.complete = moments, weight, run, complete
-        self.n_weights = moments.size
+    def __init__(self, nodes: NodeFeatures, edges: np.ndarray | None, networks: Networks, n_jobs: int | None = None):
+        self.nodes, self.edges, self.networks = nodes, edges, networks
+        self.width = 1 if edges is None else edges.shape[1]
+        self.n_weights = nodes.n_weights + self.width * networks.k**2
+        self._run = threads(joblib.effective_n_jobs(n_jobs))
         self._scores = np.empty((networks.n, networks.k))
-        self._heat = _COLD * networks.scale  # of the last evaluation with smoothing
+        self._weighted: np.ndarray | None = None  # marginals times what their networks weigh, where they differ
 
-    def evaluate(self, w: np.ndarray, smoothing: float) -> Evaluation:
-        """Loss, gradient and plane at ``w``. Without smoothing: what the best adversary gets against nearby replies.
+    def scores(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Those of nodes (n, k), overwritten by the next call, and of edges (m, k, k), or (1, k, k) for all alike."""
+        split, k = self.nodes.n_weights, self.networks.k
+        self.nodes.scores(w[:split], self._scores, self._run)
+        T = w[split:].reshape(self.width, k * k)
+        return self._scores, (T if self.edges is None else self.edges @ T).reshape(-1, k, k)
 
-        These are sought at the last smoothing that was asked for, so that they come nearer while it falls.
+    def moments(self, q: Any, omega: np.ndarray) -> np.ndarray:
+        """``sum_i omega_i Phi_i' q_i`` for marginals of nodes and edges.
+
+        Where edges share a table their marginals come as a sum, weighted as :class:`Networks` was told: by ``omega``.
         """
-        networks, k = self.networks, self.networks.k
-        split = self.nodes.n_weights
-        S = self._scores
-        self.nodes.scores(w[:split], S, self.run)
-        T = edge_scores(w[split:], self.edges, k)
-        self._heat = smoothing or self._heat
-        played = networks.play(S, T, self._heat, self.weight, self.run, self.rounds(smoothing))
-        moments = self.moments_of(played)
-        truth = float(w @ self.moments)
-        gradient = moments - self.moments
-        if smoothing:
-            # What the marginals get is the value less the slack of a relaxed network, which is no smoothing.
-            penalty = float(w @ moments) + played.expected - (played.value - played.slack)
-            return Evaluation(played.value - truth, gradient, played.entropy, penalty, self.drift_of(played))
-        return Evaluation(networks.ceiling(S, T, self.weight) - truth, gradient, played.entropy, 0.0)
-
-    def exact_loss(self, w: np.ndarray) -> float:
-        """The mean loss at ``w`` without smoothing, every game played to its end: for small problems."""
-        networks, k = self.networks, self.networks.k
-        split = self.nodes.n_weights
-        self.nodes.scores(w[:split], self._scores, self.run)
-        T = edge_scores(w[split:], self.edges, k)
-        starts = np.concatenate([[0], np.cumsum(networks.edge_counts)])
-
-        def value(i: int) -> float:
-            rows, m = networks.rows_of(i), int(networks.edge_counts[i])
-            tables = np.repeat(T, m, axis=0) if self.edges is None else T[starts[i] : starts[i + 1]]
-            return float(self.weight[rows[0]] * networks.solver_of(i).solve(self._scores[rows], tables, 0.0, 1e-7).value)
-
-        values = self.run(value, [(i,) for i in range(networks.sizes.size)])
-        return float(np.sum(values)) - float(w @ self.moments)
-
-    def rounds(self, smoothing: float) -> int:
-        """Of the sweep, for one evaluation."""
-        return _CYCLE_ROUNDS if self.networks.others else 1 if smoothing else _COLD_ROUNDS
-
-    def curvature(self) -> np.ndarray:
-        """A guess of the Hessian's diagonal: that of random fields at half of the largest loss, all labels alike."""
-        k, heat = self.networks.k, 0.5 * self.networks.scale
-        with np.errstate(over="ignore", invalid="ignore"):  # values beyond 1e154 leave no guess
-            nodes = self.nodes.squares(self.weight) * (1.0 - 1.0 / k) / k
-            share = self.networks.of_edges(self.weight)
-            squares = share.sum(keepdims=True) if self.edges is None else share @ self.edges**2
-            pairs = squares * (1.0 - 1.0 / k**2) / k**2
-            return np.concatenate([nodes, np.repeat(pairs, k * k)]) / heat
-
-    def moments_of(self, played: Played) -> np.ndarray:
-        """``mean Phi' q`` for the adversary's marginals."""
-        split = self.nodes.n_weights
+        (nodes, pairs), split = q, self.nodes.n_weights
         moments = np.empty(self.n_weights)
-        self.nodes.gradient(played.nodes, moments[:split], self.run)
-        moments[split:] = self._edge_moments(played.pairs)
+        if np.ptp(omega) == 0:
+            self.nodes.gradient(nodes, moments[:split], self._run)
+            moments[:split] *= omega[0]
+        else:
+            if self._weighted is None:
+                self._weighted = np.empty_like(nodes)
+            np.multiply(nodes, omega[self.networks.owner, None], out=self._weighted)
+            self.nodes.gradient(self._weighted, moments[:split], self._run)
+        if self.edges is None:
+            moments[split:] = pairs.ravel()
+        else:
+            each = np.repeat(omega, self.networks.edge_counts)[:, None]
+            moments[split:] = (self.edges.T @ (each * pairs.reshape(-1, self.networks.k**2))).ravel()
         return moments
 
-    def drift_of(self, played: Played) -> np.ndarray | float:
-        """What the gradient of a bound has more than the marginals' moments; 0 where no network is relaxed."""
-        if self.networks.is_exact:
-            return 0.0
-        drift = np.zeros(self.n_weights)
-        drift[self.nodes.n_weights :] = self._edge_moments(played.drift)
-        return drift
+    def curvature(self, omega: np.ndarray) -> np.ndarray:
+        """A guess of the Hessian's diagonal: that of random fields at half of the largest loss, all labels alike."""
+        networks, k = self.networks, self.networks.k
+        with np.errstate(over="ignore", invalid="ignore"):  # values beyond 1e154 leave no guess
+            nodes = self.nodes.squares(omega[networks.owner]) * (1.0 - 1.0 / k) / k
+            share = np.repeat(omega, networks.edge_counts)
+            squares = share.sum(keepdims=True) if self.edges is None else share @ self.edges**2
+            pairs = squares * (1.0 - 1.0 / k**2) / k**2
+            return np.concatenate([nodes, np.repeat(pairs, k * k)]) / (0.5 * networks.scale)
 
-    def _edge_moments(self, pairs: np.ndarray) -> np.ndarray:
-        k = self.networks.k
-        return pairs.ravel() if self.edges is None else (self.edges.T @ pairs.reshape(-1, k * k)).ravel()
+    def matrices(self) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
+        """``Phi`` of all scores of nodes (n k, n_weights), in the order of rows, and of edges (m k k, n_weights)."""
+        pairs, split, m = self.networks.k**2, self.nodes.n_weights, int(self.networks.edge_counts.sum())
+        nothing = sparse.csr_matrix((self.networks.n * self.networks.k, self.n_weights - split))
+        given = np.ones((m, 1)) if self.edges is None else self.edges
+        tables = sparse.kron(given, sparse.eye(pairs), format="csr")
+        return (
+            sparse.hstack([self.nodes.matrix(), nothing], format="csr"),
+            sparse.hstack([sparse.csr_matrix((m * pairs, split)), tables], format="csr"),
+        )

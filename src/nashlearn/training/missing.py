@@ -14,21 +14,20 @@ less variance the better the guesses are [robins1994]_.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from nashlearn.estimators._network_input import Graphs, each_example, labels_of
 from nashlearn.games.networks.batch import Networks
 from nashlearn.solvers.threads import threads
+from nashlearn.training.graphs import Graphs
 
 __all__ = [
     "LabelRate",
     "LabelSums",
     "augmented_moments",
     "estimated_propensities",
-    "given_propensities",
-    "guessed_codes",
     "label_rate",
     "label_sums",
     "labelled_moments",
@@ -38,38 +37,8 @@ __all__ = [
 _UNEQUAL = 'propensity="node" needs examples of equal size; use "homogeneous" or give propensities.'
 
 
-def given_propensities(given: Any, graphs: Graphs, missing: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """The user's probabilities for all nodes and all edges, checked."""
-    if given is None:
-        return None
-    entries = each_example(given, graphs.sizes.size, "propensities")
-    nodes, pairs = [], []
-    for i, (one, n, m) in enumerate(zip(entries, graphs.sizes.tolist(), graphs.edge_counts.tolist(), strict=True)):
-        both = isinstance(one, tuple)
-        own = np.asarray(one[0] if both else one, dtype=np.float64)
-        if own.shape != (n,):
-            raise ValueError(f"propensities[{i}] must hold a probability for each of the {n} nodes; got {own.shape}.")
-        nodes.append(own)
-        of_edges = np.asarray(one[1], dtype=np.float64) if both else np.full(m, np.nan)
-        if of_edges.shape != (m,):
-            raise ValueError(
-                f"propensities[{i}] must hold a probability for each of the {m} edges; got {of_edges.shape}."
-            )
-        pairs.append(of_edges)
-    node, pair = np.concatenate(nodes), np.concatenate(pairs)
-    u, v = graphs.all_edges().T
-    pair = np.where(np.isnan(pair), node[u] * node[v], pair)
-    for name, pi, used in (("nodes", node, ~missing), ("edges", pair, ~missing[u] & ~missing[v])):
-        wrong = used & ~((pi > 0) & (pi <= 1))
-        if wrong.any():
-            raise ValueError(
-                f"propensities of labelled {name} must be above 0 and at most 1; got {pi[wrong][0]:g}: what is never "
-                "labelled cannot be corrected for."
-            )
-    return node, pair
-
-
-class LabelRate(NamedTuple):
+@dataclass(frozen=True)
+class LabelRate:
     """How often nodes are labelled, all alike or each of ``m`` by itself.
 
     ``known`` (m,) of ``every``, in weights of examples; ``hidden`` labels are missing, whatever their weights.
@@ -84,7 +53,7 @@ class LabelRate(NamedTuple):
         """Whether no label is missing."""
         return self.hidden == 0
 
-    def merged(self, other: LabelRate) -> LabelRate:
+    def __add__(self, other: LabelRate) -> LabelRate:
         """That of both data sets together."""
         if self.known.size != other.known.size:
             raise ValueError(_UNEQUAL)
@@ -117,7 +86,8 @@ def propensities(node: np.ndarray, pair: np.ndarray, graphs: Graphs, missing: np
     return np.where(missing, np.inf, node), np.where(missing[u] | missing[v], np.inf, pair)
 
 
-class LabelSums(NamedTuple):
+@dataclass(frozen=True)
+class LabelSums:
     """What moments are estimated from where labels are missing: sums over nodes and edges, which partitions add up.
 
     Attributes
@@ -149,9 +119,9 @@ class LabelSums(NamedTuple):
     edge_totals: np.ndarray
     edge_present: np.ndarray
 
-    def merged(self, other: LabelSums) -> LabelSums:
+    def __add__(self, other: LabelSums) -> LabelSums:
         """Those of both data sets together; the sum of booleans is true where one is."""
-        return LabelSums(*(one + two for one, two in zip(self, other, strict=True)))
+        return LabelSums(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
 
     def moments(self, pattern: tuple[np.ndarray, np.ndarray] | None) -> np.ndarray:
         """``mean Phi' y``: what labelled nodes and edges say, rescaled to what is known of all.
@@ -177,42 +147,37 @@ class LabelSums(NamedTuple):
         return np.concatenate([of_nodes, of_edges.ravel()])
 
 
-class _Labelled(NamedTuple):
-    """Weights of labels (N, k) and of edges (m,), features of edges, and the moments of both."""
-
-    one_hot: np.ndarray
-    used: np.ndarray
-    features: np.ndarray
-    of_nodes: np.ndarray
-    of_edges: np.ndarray
+def _of_nodes(nodes: Any, networks: Networks, belief: np.ndarray) -> np.ndarray:
+    """Moments of nodes whose labels weigh ``belief`` (N, k)."""
+    moments = np.empty(nodes.n_weights)
+    nodes.gradient(belief[networks.order], moments, threads(1))
+    return moments
 
 
-def _labelled(
-    nodes: Any, networks: Networks, graphs: Graphs, y: np.ndarray, node_weight: np.ndarray, edge_weight: np.ndarray
-) -> _Labelled:
-    k = networks.k
-    one_hot = np.zeros((networks.n, k))
-    labelled = y >= 0
-    one_hot[np.flatnonzero(labelled), y[labelled]] = node_weight[labelled]
-    of_nodes = np.empty(nodes.n_weights)
-    nodes.gradient(one_hot[networks.order], of_nodes, threads(1))
+def _of_edges(graphs: Graphs, y: np.ndarray, weight: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Moments (d, k k) of the edges that labels ``y`` know at both ends, and what each of all edges then weighs."""
     u, v = graphs.all_edges().T
-    both = labelled[u] & labelled[v]
-    code = np.where(both, y[u] * k + y[v], 0)
-    used = np.where(both, edge_weight, 0.0)
+    both = (y[u] >= 0) & (y[v] >= 0)
+    code, used = np.where(both, y[u] * k + y[v], 0), np.where(both, weight, 0.0)
     features = np.ones((used.size, 1)) if graphs.edge_features is None else graphs.edge_features
-    of_edges = np.zeros((features.shape[1], k * k))
-    for own, feature in zip(of_edges, features.T, strict=True):
-        own += np.bincount(code, weights=used * feature, minlength=k * k)
-    return _Labelled(one_hot, used, features, of_nodes, of_edges)
+    moments = [np.bincount(code, weights=used * feature, minlength=k * k) for feature in features.T]
+    return np.array(moments).reshape(-1, k * k), used
+
+
+def _weighted_labels(y: np.ndarray, weight: np.ndarray, k: int) -> np.ndarray:
+    """Weights (N, k) of the labels ``y``, of which those below 0 are missing."""
+    belief = np.zeros((y.size, k))
+    labelled = np.flatnonzero(y >= 0)
+    belief[labelled, y[labelled]] = weight[labelled]
+    return belief
 
 
 def labelled_moments(
     nodes: Any, networks: Networks, graphs: Graphs, y: np.ndarray, node_weight: np.ndarray, edge_weight: np.ndarray
 ) -> np.ndarray:
     """``mean Phi' y`` of nodes and edges with these weights, where no label is missing."""
-    found = _labelled(nodes, networks, graphs, y, node_weight, edge_weight)
-    return np.concatenate([found.of_nodes, found.of_edges.ravel()])
+    of_nodes = _of_nodes(nodes, networks, _weighted_labels(y, node_weight, networks.k))
+    return np.concatenate([of_nodes, _of_edges(graphs, y, edge_weight, networks.k)[0].ravel()])
 
 
 def label_sums(
@@ -226,31 +191,22 @@ def label_sums(
     edge_share: np.ndarray,
 ) -> LabelSums:
     """The sums of labelled nodes and edges with these weights; ``share`` is what each weighs when labelled."""
-    found = _labelled(nodes, networks, graphs, y, node_weight, edge_weight)
-    labelled = found.one_hot.sum(axis=1)[networks.order]
+    belief = _weighted_labels(y, node_weight, networks.k)
+    of_edges, used = _of_edges(graphs, y, edge_weight, networks.k)
+    features = np.ones((used.size, 1)) if graphs.edge_features is None else graphs.edge_features
+    labelled = belief.sum(axis=1)[networks.order]
     return LabelSums(
-        found.of_nodes,
-        found.of_edges,
-        found.one_hot.sum(axis=0),
+        _of_nodes(nodes, networks, belief),
+        of_edges,
+        belief.sum(axis=0),
         nodes.totals(node_share[networks.order]),
         nodes.totals(labelled),
         nodes.signed(),
         nodes.present(labelled > 0),
-        np.array([edge_share.sum(), found.used.sum()]),
-        edge_share @ found.features,
-        np.asarray(found.features[found.used > 0].any(axis=0)),
+        np.array([edge_share.sum(), used.sum()]),
+        edge_share @ features,
+        np.asarray(features[used > 0].any(axis=0)),
     )
-
-
-def guessed_codes(guesses: Any, sizes: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """The user's guesses of all labels as numbers of classes, checked."""
-    labels, missing = labels_of(guesses, sizes, "guesses")
-    position = {label: i for i, label in enumerate(classes.tolist())}
-    codes = np.array([position.get(label, -1) for label in labels])
-    if missing.any() or (codes < 0).any():
-        bad = "a missing label" if missing.any() else f"the label {labels[codes < 0][0]!r}, which y does not"
-        raise ValueError(f"guesses must hold a label of y for each node; got {bad}.")
-    return codes
 
 
 def augmented_moments(
@@ -266,20 +222,8 @@ def augmented_moments(
 ) -> np.ndarray:
     """``mean Phi' y`` from guesses of all labels and their mistakes at labelled nodes and edges."""
     k = networks.k
-    labelled = np.flatnonzero(y >= 0)
-    belief = np.zeros((networks.n, k))
-    belief[np.arange(networks.n), guess] = node_share
-    np.add.at(belief, (labelled, y[labelled]), node_weight[labelled])
-    np.add.at(belief, (labelled, guess[labelled]), -node_weight[labelled])
-    of_nodes = np.empty(nodes.n_weights)
-    nodes.gradient(belief[networks.order], of_nodes, threads(1))
-    u, v = graphs.all_edges().T
-    both = (y[u] >= 0) & (y[v] >= 0)
-    used = np.where(both, edge_weight, 0.0)
-    code = np.concatenate([guess[u] * k + guess[v], np.where(both, y[u] * k + y[v], 0)])
-    counted = np.concatenate([edge_share - used, used])
-    if graphs.edge_features is None:
-        return np.concatenate([of_nodes, np.bincount(code, weights=counted, minlength=k * k)])
-    of_edges = np.zeros((graphs.edge_features.shape[1], k * k))
-    np.add.at(of_edges.T, code, counted[:, None] * np.tile(graphs.edge_features, (2, 1)))
-    return np.concatenate([of_nodes, of_edges.ravel()])
+    known = np.where(y >= 0, node_weight, 0.0)
+    belief = _weighted_labels(guess, node_share - known, k) + _weighted_labels(y, node_weight, k)
+    of_edges, used = _of_edges(graphs, y, edge_weight, k)
+    of_edges += _of_edges(graphs, guess, edge_share - used, k)[0]
+    return np.concatenate([_of_nodes(nodes, networks, belief), of_edges.ravel()])

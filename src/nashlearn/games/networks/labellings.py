@@ -1,8 +1,8 @@
-"""Best labelings of graphs with cycles: a fast search with a bound, and an integer programme for what it leaves.
+"""Best labellings of graphs with cycles: a fast search with a bound, and an integer programme for what it leaves.
 
-Dual block ascent (:mod:`nashlearn.games.networks.stars`, without a loss) lowers an upper bound on every labeling's
-score; its beliefs are decoded into labelings, which are improved node by node. A label whose score falls so far short
-in the reparametrised problem that the bound with it lies below the best labeling found can be in no better one. What
+Dual block ascent (:mod:`nashlearn.games.networks.stars`, without a loss) lowers an upper bound on every labelling's
+score; its beliefs are decoded into labellings, which are improved node by node. A label whose score falls so far short
+in the reparametrised problem that the bound with it lies below the best labelling found can be in no better one. What
 remains is searched (:mod:`nashlearn.games.networks.search`), which ends soon where pairs are ruled out by large scores,
 and else given to HiGHS as an integer programme, with a limit on its time [huangfu2018]_. Two states whose neighbours
 attract each other need none of this (:mod:`nashlearn.games.networks.cuts`).
@@ -126,12 +126,12 @@ class _Ascent:
 
     @property
     def proved(self) -> bool:
-        if self.score == -np.inf:  # no labeling was found: only a bound that allows none settles the matter
+        if self.score == -np.inf:  # no labelling was found: only a bound that allows none settles the matter
             return bool(self.bound == -np.inf)
         return bool(self.bound - self.score <= _ROUNDING * max(abs(self.score), self.unit))
 
     def cut(self, until: float) -> bool:
-        """Offer the labeling of a minimum cut, where there is one; whether its bound proves it best."""
+        """Offer the labelling of a minimum cut, where there is one; whether its bound proves it best."""
         found = cut(self.g, self.f, self.T, _ROUNDING * self.unit, until)
         if found is None:
             return False
@@ -143,7 +143,7 @@ class _Ascent:
         return True
 
     def run(self, until: float) -> None:
-        """Cool down, decoding on the way, until the labeling is proved best or the clock says ``until``."""
+        """Cool down, decoding on the way, until the labelling is proved best or the clock says ``until``."""
         n, k = self.f.shape
         free = Hamming(np.zeros(n))
         p, q, mu = np.zeros((n, k)), np.zeros((n, k)), np.empty_like(self.alpha)
@@ -186,7 +186,7 @@ class _Ascent:
         self.offer(q.argmax(axis=1).astype(np.int64))
 
     def restrict(self) -> int:
-        """Rule out labels that can be in no better labeling; how many there were."""
+        """Rule out labels that can be in no better labelling; how many there were."""
         possible = self.possible()
         possible[np.arange(len(possible)), self.labels] |= self.score > -np.inf
         before = int((self.possible_f > -np.inf).sum())
@@ -195,7 +195,7 @@ class _Ascent:
         return before - int(possible.sum())
 
     def exhaust(self, until: float) -> None:
-        """Search until the best labeling is proved or the clock says ``until``; the bound falls in either case."""
+        """Search until the best labelling is proved or the clock says ``until``; the bound falls in either case."""
         node, pair, bound = deficits(self.g, self.possible_f, self.T, self.best_alpha)
         rounding = _ROUNDING * max(abs(bound), self.unit)
         worst = sum(float(np.where(np.isfinite(d), d, 0.0).reshape(len(d), -1).max(axis=1).sum()) for d in (node, pair))
@@ -223,7 +223,7 @@ class _Ascent:
         return Labeling(self.labels, self.score, max(self.bound, self.score), "optimal" if self.proved else otherwise)
 
     def possible(self) -> np.ndarray:
-        """Labels (n, k) that may be in a labeling better than the best found."""
+        """Labels (n, k) that may be in a labelling better than the best found."""
         reduced = np.where(self.possible_f > -np.inf, self.possible_f, np.inf)
         for side in (0, 1):
             np.add.at(reduced, self.g.ends[:, side], self.best_alpha[:, side])
@@ -312,7 +312,7 @@ def _integer_programme(search: _Ascent, until: float) -> Labeling:
         search.offer(chosen.argmax(axis=1).astype(np.int64))
     if answer.status == 2 and search.score == -np.inf:
         return Labeling(search.labels, -np.inf, -np.inf, "infeasible")
-    if answer.status in (0, 2):  # solved, or nothing among the labels left beats the labeling at hand
+    if answer.status in (0, 2):  # solved, or nothing among the labels left beats the labelling at hand
         return Labeling(search.labels, search.score, search.score, "optimal")
     dual = getattr(answer, "mip_dual_bound", None)
     bound = search.bound

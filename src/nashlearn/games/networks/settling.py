@@ -1,0 +1,94 @@
+"""Strategies of both players for many networks, each settled to an accuracy of its own.
+
+A network's strategies do not depend on which others are settled beside it: with smoothing its replies are those of the
+first look at which its own gap is small enough; without smoothing it is played by itself, exactly or by sweeps that
+cool down until the gap of the game itself is small enough.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nashlearn.game import Equilibrium
+from nashlearn.games.networks.sweeps import State, sweep
+from nashlearn.solvers.threads import Run
+
+if TYPE_CHECKING:
+    from nashlearn.games.networks.batch import Networks
+
+__all__ = ["played", "swept"]
+
+_SWEEPS = 4  # between two looks
+_LOOKS = 300
+_PLAYED = 1 << 12  # entries of a network's tables up to which the exact game is played at once
+_COOLING = 0.3 * 0.3 ** np.arange(9)  # smoothing of sweeps towards the exact game, relative to the largest loss
+
+
+def swept(
+    networks: Networks, S: np.ndarray, T: np.ndarray, smoothing: float, tol: float, state: State, run: Run
+) -> Equilibrium:
+    """Sweep all networks together; each one's strategies are kept as soon as its gap is ``tol`` a node at most."""
+    state, owner = state._replace(smoothing=smoothing), networks.owner
+    of_edges = np.repeat(np.arange(networks.sizes.size), networks.edge_counts)
+    p, q = np.zeros((networks.n, networks.costs.shape[0])), np.zeros((networks.n, networks.k))
+    pairs, own = np.zeros_like(T), np.zeros_like(T)
+    numbers = np.full((4, networks.sizes.size), np.inf)
+    aim = tol * np.maximum(networks.sizes, 1)
+    for _ in range(_LOOKS):
+        found = sweep(networks, S, T, state, _SWEEPS, run).equilibrium(networks.replies(state), state)
+        new = numbers[1] > aim  # not settled at an earlier look
+        rows = new[owner]
+        p[rows], q[rows] = found.p[rows], found.q[0][rows]
+        edges = slice(None) if len(T) == 1 else new[of_edges]
+        pairs[edges] = found.q[1][edges]
+        if found.reply is not None:
+            own[edges] = found.reply[1][edges]
+        numbers[:, new] = np.array([found.value, found.gap, found.entropy, found.risk])[:, new]
+        if (numbers[1] <= aim).all():
+            break
+    value, gap, entropy, risk = numbers
+    reply = None if networks.is_exact else (q, own)
+    both: Any = q, pairs
+    return Equilibrium(value, both, p, gap, entropy, risk, reply, state)
+
+
+def played(
+    networks: Networks, S: np.ndarray, T: np.ndarray, smoothing: float, tol: float, state: State, run: Run
+) -> Equilibrium:
+    """Play the games without smoothing, one by one."""
+    p, q = np.zeros((networks.n, networks.costs.shape[0])), np.zeros((networks.n, networks.k))
+    starts, shared = np.concatenate([[0], np.cumsum(networks.edge_counts)]), len(T) == 1
+    pairs = np.zeros_like(T)
+
+    def play(i: int) -> tuple[Equilibrium, np.ndarray]:
+        rows, edges = networks.rows_of(i), slice(starts[i], starts[i + 1])
+        tables = np.broadcast_to(T, (edges.stop - edges.start, *T.shape[1:])) if shared else T[edges]
+        found = _one(networks.solver_of(i), S[rows], np.ascontiguousarray(tables), rows.size * tol)
+        p[rows], (q[rows], own) = found.p[:, : p.shape[1]], found.q
+        if not shared:
+            pairs[edges] = own
+        return found, networks.weight[i] * own.sum(axis=0, keepdims=True)
+
+    every = run(play, [(i,) for i in range(networks.sizes.size)])
+    if shared:
+        pairs += sum(own for _, own in every)
+    value, gap, risk = np.array([(one.value, one.gap, one.risk) for one, _ in every]).reshape(-1, 3).T
+    both: Any = q, pairs
+    return Equilibrium(value, both, p, gap, risk, state=state)
+
+
+def _one(solver: Any, f: np.ndarray, T: np.ndarray, tol: float) -> Equilibrium:
+    """One network's equilibrium; a large one is left at sweeps where these are enough for ``tol``."""
+    if solver.n_entries > _PLAYED and tol > 0:
+        unit = max(float(L.max()) for L in solver.costs) or 1.0
+        state = solver.start()
+        for smoothing in unit * _COOLING:
+            seen = solver.improve(f, T, float(smoothing), state, 2 * _SWEEPS)
+            value = np.asarray(solver.secured(f, T, seen.nodes, seen.pairs))
+            gap = np.maximum(solver.ceiling(f, T, state) - value, 0.0)
+            if gap <= tol:
+                q: Any = seen.nodes, seen.pairs
+                return Equilibrium(value, q, state[0], gap, np.asarray(solver.risk(seen.nodes)))
+    return solver.solve(f, T, 0.0, np.inf)

@@ -1,0 +1,39 @@
+"""Examples of networks, one after another: features of nodes and edges, and which nodes the edges join."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Graphs"]
+
+
+@dataclass
+class Graphs:
+    """Examples one after another: features of nodes (N, d), sizes, edges (None: chains) and their features."""
+
+    nodes: Any
+    sizes: np.ndarray
+    edges: list[np.ndarray] | None
+    edge_features: np.ndarray | None
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """Where each example's nodes start, and the total."""
+        return np.concatenate([[0], np.cumsum(self.sizes)])
+
+    def all_edges(self) -> np.ndarray:
+        """Edges (m, 2) of all examples between the nodes of all examples."""
+        starts = self.offsets
+        if self.edges is None:
+            first = np.delete(np.arange(starts[-1]), starts[1:] - 1)
+            return np.column_stack([first, first + 1])
+        parts = [np.zeros((0, 2), np.int64), *(e + s for e, s in zip(self.edges, starts[:-1], strict=True))]
+        return np.concatenate(parts)
+
+    @property
+    def edge_counts(self) -> np.ndarray:
+        """Number of edges of each example."""
+        return self.sizes - 1 if self.edges is None else np.array([len(e) for e in self.edges], dtype=np.int64)
