@@ -17,6 +17,7 @@ import sys
 import warnings
 import zlib
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -224,14 +225,6 @@ def _integers(labels: pandas.Series) -> pandas.Series:
     return pandas.Series(np.array([int(text) for text in texts])[codes], index=labels.index, name=labels.name)
 
 
-def _read_csv(stream: BinaryIO, name: str, target: str | None, drop: Sequence[str], text: Sequence[str]) -> Table:
-    return _read_text(stream, name, target, drop, text, _SEPARATORS)
-
-
-def _read_tsv(stream: BinaryIO, name: str, target: str | None, drop: Sequence[str], text: Sequence[str]) -> Table:
-    return _read_text(stream, name, target, drop, text, ("\t",))
-
-
 def _read_parquet(stream: BinaryIO, name: str, target: str | None, drop: Sequence[str], text: Sequence[str]) -> Table:
     import pandas
     import pyarrow as pa
@@ -300,8 +293,8 @@ def _read_arff(stream: BinaryIO, name: str, target: str | None, drop: Sequence[s
 
 
 _READERS: dict[str, Callable[[BinaryIO, str, str | None, Sequence[str], Sequence[str]], Table]] = {
-    "csv": _read_csv,
-    "tsv": _read_tsv,
+    "csv": partial(_read_text, separators=_SEPARATORS),
+    "tsv": partial(_read_text, separators=("\t",)),
     "parquet": _read_parquet,
     "arff": _read_arff,
 }

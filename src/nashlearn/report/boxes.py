@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nashlearn.report.structured import Structured
+from nashlearn.report.summary import Page
 
 __all__ = ["tracking_report_data"]
 
@@ -78,8 +79,9 @@ def tracking_report_data(
 
     drawn = judged.shown("boxes", "Matched boxes", draw, random_state)
     sections.append({**drawn, "origin": [0.0, 0.0] if frame_size is not None else low, "size": size})
-    worst = ("wrong links per box", 1.0)
-    return judged.report("tracking", measures, sections, worst, title, facts, confidence, random_state)
+    worst = ("wrong links per box", None, 1.0)
+    page = Page(title, facts, confidence, random_state)
+    return page.report("tracking", model, judged.answers, measures, judged.unit, sections, worst)
 
 
 def _step(boxes: Any, moment: Any, truth: np.ndarray, answer: np.ndarray) -> dict[str, Any]:

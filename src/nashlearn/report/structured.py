@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nashlearn.report.page import plain
-from nashlearn.report.sections import Measure, certificate, comparison, risk
-from nashlearn.report.summary import summarised
+from nashlearn.report.sections import Measure
 
 __all__ = ["Structured", "answered"]
 
@@ -59,22 +57,6 @@ class Structured:
         rows = np.sort(np.concatenate([rng.permutation(rows)[:limit] for rows, limit in kinds]))
         section = {"type": kind, "title": title, "unit": self.unit, "n": self.mistakes.size}
         return {**section, "n_wrong": int((self.mistakes > 0).sum()), "items": draw(rows)}
-
-    def report(
-        self,
-        kind: str,
-        measures: list[Measure],
-        own: list[dict[str, Any]],
-        worst: tuple[str, float],
-        title: str,
-        facts: Mapping[str, Any] | None,
-        confidence: float,
-        random_state: int,
-    ) -> dict[str, Any]:
-        """The whole report: the comparison, sections of one's own, certificate and worst case (its unit, the most)."""
-        sections = [comparison(list(self.answers), measures, self.unit, confidence, random_state), *own]
-        sections += [certificate(self.model), risk(self.model, worst[0], None, worst[1])]
-        return plain(summarised(kind, title, self.model, facts, sections))
 
 
 def answered(name: str, answerer: Any, X: Any, sizes: Sequence[int]) -> list[np.ndarray]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-__all__ = ["figure", "summarised"]
+from nashlearn.report.page import plain
+from nashlearn.report.sections import certificate, comparison, risk
+
+__all__ = ["Page", "figure"]
 
 _ALWAYS = ("loss", "alpha", "abstain_cost", "smoothing", "kernel")
 
@@ -28,30 +32,40 @@ def figure(value: float, percent: bool = False) -> str:
     return text.replace("-", "\u2212")
 
 
-def summarised(
-    kind: str,
-    title: str,
-    estimator: Any,
-    facts: Mapping[str, Any] | None,
-    sections: list[dict[str, Any]],
-) -> dict[str, Any]:
-    """The whole of a report: its sections under a summary of the comparison, the certificate and the worst case."""
-    from nashlearn import __version__
+@dataclass(frozen=True)
+class Page:
+    """What heads a report, and how its intervals are drawn."""
 
-    by_type = {section["type"]: section for section in sections}
-    compared = by_type["comparison"]
-    said = [_cost(compared), _against(compared), _certified(by_type["certificate"]), _guaranteed(by_type["risk"])]
-    return {
-        "kind": kind,
-        "title": title,
-        "version": __version__,
-        "model": type(estimator).__name__,
-        "headline": said[0][1],
-        "words": [words for _, words in said[1:]],
-        "cards": [dict(zip(("name", "value", "note"), card, strict=True)) for card, _ in said],
-        "facts": [[str(name), value] for name, value in {**(facts or {}), **_parameters(estimator)}.items()],
-        "sections": sections,
-    }
+    title: str
+    facts: Mapping[str, Any] | None
+    confidence: float
+    random_state: int
+
+    def report(
+        self, kind: str, model: Any, names: Iterable[str], measures: Any, unit: str, own: list[Any], worst: Any
+    ) -> dict[str, Any]:
+        """The whole of a report as plain data: a summary, comparison, sections of its own, certificate and worst case.
+
+        ``worst`` has the unit of the worst case, what was measured of it and the largest cost.
+        """
+        from nashlearn import __version__
+
+        compared = comparison(list(names), measures, unit, self.confidence, self.random_state)
+        sections = [compared, *own, certificate(model), risk(model, *worst)]
+        said = [_cost(compared), _against(compared), _certified(sections[-2]), _guaranteed(sections[-1])]
+        facts = {**(self.facts or {}), **_parameters(model)}
+        found = {
+            "kind": kind,
+            "title": self.title,
+            "version": __version__,
+            "model": type(model).__name__,
+            "headline": said[0][1],
+            "words": [words for _, words in said[1:]],
+            "cards": [dict(zip(("name", "value", "note"), card, strict=True)) for card, _ in said],
+            "facts": [[str(name), value] for name, value in facts.items()],
+            "sections": sections,
+        }
+        return plain(found)
 
 
 Said = tuple[tuple[str, str, str], str]  # a card (name, value and note), and the same in words

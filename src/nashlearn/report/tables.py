@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from nashlearn.report.baselines import possible_answers, split
-from nashlearn.report.page import plain
-from nashlearn.report.sections import Measure, certificate, comparison, confusion, likely, risk, strings, thinned
-from nashlearn.report.summary import summarised
+from nashlearn.report.sections import Measure, confusion, likely, strings, thinned
+from nashlearn.report.summary import Page
 
 __all__ = ["abstention_report_data", "classification_report_data", "ordinal_report_data"]
 
@@ -105,19 +104,13 @@ class _Table:
             text = ", ".join(parts[:_COLUMNS]) + (", …" if len(parts) > _COLUMNS else "")
         return text if len(text) <= _LETTERS else text[: _LETTERS - 1] + "…"
 
-    def _confusion(self) -> dict[str, Any]:
-        names = self.answer_names, self.label_names
-        return confusion(self.options[:, 0], self.labels, *names, self.costs, "rows", self.examples, self.aligned)
-
-    def sections(self, measures: Sequence[Measure], unit: str, confidence: float, random_state: int) -> list[Any]:
-        """Comparison, confusion, certificate and worst case, in the order of the page."""
+    def report(self, kind: str, measures: list[Measure], unit: str, own: list[Any], page: Page) -> dict[str, Any]:
+        """The whole report, in which sections of its own stand before the confusion."""
         expected = float(np.einsum("nm,mn->", self.p, self.costs[:, self.labels]) / self.labels.size)
-        return [
-            comparison(self.names, measures, "rows", confidence, random_state),
-            self._confusion(),
-            certificate(self.estimator),
-            risk(self.estimator, unit, expected, float(self.costs.max())),
-        ]
+        names, costs = (self.answer_names, self.label_names), self.costs
+        matrix = confusion(self.options[:, 0], self.labels, *names, costs, "rows", self.examples, self.aligned)
+        worst = (unit, expected, float(costs.max()))
+        return page.report(kind, self.estimator, self.names, measures, "rows", [*own, matrix], worst)
 
 
 def _positions(answers: list[Any], possible: list[Any], name: str, where: str) -> np.ndarray:
@@ -167,9 +160,8 @@ def classification_report_data(
     measures = [table.error()] if zero_one else [table.measure("Mean cost", table.costs)]
     if table.aligned and not zero_one:
         measures.append(table.error())
-    unit = "error" if zero_one else "cost"
-    sections = table.sections(measures, f"{unit} per row", confidence, random_state)
-    return plain(summarised("classification", title, table.estimator, facts, sections))
+    unit = "error per row" if zero_one else "cost per row"
+    return table.report("classification", measures, unit, [], Page(title, facts, confidence, random_state))
 
 
 def ordinal_report_data(
@@ -202,9 +194,8 @@ def ordinal_report_data(
         table.measure("Off by more than one", (distance > 1).astype(float), percent=True),
     ]
     unit = "grades off per row" if absolute else "cost per row"
-    sections = table.sections(measures, unit, confidence, random_state)
-    sections.insert(1, _errors(table))
-    return plain(summarised("ordinal", title, table.estimator, facts, sections))
+    page = Page(title, facts, confidence, random_state)
+    return table.report("ordinal", measures, unit, [_errors(table)], page)
 
 
 def _errors(table: _Table) -> dict[str, Any]:
@@ -257,9 +248,8 @@ def abstention_report_data(
         Measure("Error rate where it answers", wrong.astype(float), answered, percent=True),
         Measure("Coverage", answered, np.ones_like(answered), lower_is_better=False, percent=True),
     ]
-    sections = table.sections(measures, "cost per row", confidence, random_state)
-    sections.insert(1, _coverage(table))
-    return plain(summarised("abstention", title, table.estimator, facts, sections))
+    page = Page(title, facts, confidence, random_state)
+    return table.report("abstention", measures, "cost per row", [_coverage(table)], page)
 
 
 def _coverage(table: _Table) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from nashlearn.report.sections import Measure, confusion, likely, strings
 from nashlearn.report.structured import Structured, answered
+from nashlearn.report.summary import Page
 
 __all__ = ["tagging_report_data"]
 
@@ -77,8 +78,9 @@ def tagging_report_data(
         judged.shown("sequences", "Tagged sequences", draw, random_state),
         confusion(given, codes, texts[: len(known)], texts, costs, "tokens", examples),
     ]
-    worst = (unit, float(costs.max()))
-    return judged.report("tagging", measures, sections, worst, title, facts, confidence, random_state)
+    worst = (unit, None, float(costs.max()))
+    page = Page(title, facts, confidence, random_state)
+    return page.report("tagging", model, judged.answers, measures, judged.unit, sections, worst)
 
 
 def _coded(labels: Sequence[np.ndarray], known: list[Any]) -> np.ndarray:

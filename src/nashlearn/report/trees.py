@@ -9,6 +9,7 @@ import numpy as np
 
 from nashlearn.report.sections import Measure
 from nashlearn.report.structured import Structured, answered
+from nashlearn.report.summary import Page
 
 __all__ = ["parsing_report_data"]
 
@@ -83,8 +84,9 @@ def parsing_report_data(
         ]
 
     sections = [judged.shown("trees", "Trees", draw, random_state), _by_length(own, truth)]
-    worst = ("wrong heads per word", 1.0)
-    return judged.report("parsing", measures, sections, worst, title, facts, confidence, random_state)
+    worst = ("wrong heads per word", None, 1.0)
+    page = Page(title, facts, confidence, random_state)
+    return page.report("parsing", model, judged.answers, measures, judged.unit, sections, worst)
 
 
 def _by_length(answers: Sequence[np.ndarray], truth: Sequence[np.ndarray]) -> dict[str, Any]:
