@@ -14,9 +14,9 @@ import numpy as np
 
 from benchmarks import measure, report
 from benchmarks.sequences import Crfsuite, chunk_f1, chunking, letters
-from nashlearn import NashTagger
+from nashlearn import NashTagger, training
 from nashlearn.training.designs.networks import NetworkProblem
-from nashlearn.training.methods.descent import minimise
+from nashlearn.training.methods.descent import Descent
 
 __all__ = ["run"]
 
@@ -77,7 +77,7 @@ def _evaluations(name: str, X: Any, y: Any, repeats: int) -> dict[str, Any]:
     def ours() -> float:
         seconds.clear()
         problem.evaluate = timed  # type: ignore[method-assign]
-        minimise(problem, 1e-5, smoothing=0.5, tol=1e-9, max_iter=ITERATIONS)
+        training.train(problem, Descent((0.5,), 0.5), alpha=1e-5, tol=1e-9, max_iter=ITERATIONS)
         return float(np.mean(seconds[1:]))
 
     def theirs() -> float:

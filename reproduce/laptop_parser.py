@@ -16,10 +16,12 @@ import numpy as np
 from benchmarks import report
 from nashlearn import parsing
 from nashlearn.datasets import Sentence, load_treebank
-from nashlearn.training.designs.arcs import best_heads
-from nashlearn.training.methods.blocks import play_games, train_blocks
+from nashlearn.training.designs.arcs import tree_games
+from nashlearn.training.designs.hashed_arcs import HashedArcs
+from nashlearn.training.driver import train as trained_by
+from nashlearn.training.methods.blocks import BlockProblem, Blocks
 from reproduce.protocol import Profile
-from reproduce.references.tree_losses import averaged_perceptron, play_gibbs, play_hinge
+from reproduce.references.tree_losses import averaged_perceptron, gibbs_games, hinge_games
 from reproduce.store import Store
 
 __all__ = ["run", "section"]
@@ -27,7 +29,7 @@ __all__ = ["run", "section"]
 TREEBANK = "en_ewt-r2.3"
 ALPHAS, PASSES = (3e-6, 1e-6), 10
 _FURTHER = {"crf": (3e-7,)}  # where the best on the development set lies at the end of these
-LOSSES = {"crf": play_gibbs, "hinge": play_hinge, "game": play_games}
+LOSSES: dict[str, Any] = {"crf": gibbs_games, "hinge": hinge_games, "game": lambda heads, single_root: None}
 _TITLES = {
     "game": "game (NashParser)",
     "hinge": "structured SVM",
@@ -54,9 +56,15 @@ def _weights(key: Key, train: _Labelled) -> tuple[np.ndarray, float | None]:
     if method == "perceptron":
         return averaged_perceptron(data, train.heads, PASSES, True, rng), None
     omega = np.full(len(train.heads), 1.0 / train.X.sizes.sum())
-    options = {"single_root": True, "tol": 1e-3, "max_iter": PASSES, "rng": rng, "play": LOSSES[method]}
-    trained = train_blocks(data, train.heads, omega, alpha, **options)
+    games = LOSSES[method](train.heads, True)
+    problem = BlockProblem(HashedArcs(data), train.heads, omega, True, n_jobs=1, games=games)
+    trained = trained_by(problem, Blocks(), alpha=alpha, tol=1e-3, max_iter=PASSES, random_state=rng)
     return trained.w, trained.dual_gap
+
+
+def _heads(X: parsing.HashedSentences, w: np.ndarray) -> list[np.ndarray]:
+    """The best trees under the weights ``w``."""
+    return tree_games(X.sizes, True).argmax(HashedArcs(X.attributes).scores(w))
 
 
 def _judge(
@@ -65,11 +73,11 @@ def _judge(
     begin = time.process_time()
     w, gap = _weights(key, train)
     seconds = time.process_time() - begin
-    heads = best_heads(dev.X.scores(w), True)
+    heads = _heads(dev.X, w)
     record = {"key": key, "seconds": seconds, "gap": gap, "dev": parsing.attachment(heads, dev.heads, mask=dev.counted)}
     begin = time.process_time()
     fresh = parsing.HashedSentences(raw)  # reading features is part of parsing
-    heads = best_heads(fresh.scores(w), True)
+    heads = _heads(fresh, w)
     speed = fresh.sizes.sum() / (time.process_time() - begin)
     labels = labeller.predict(test.X, heads)
     both = (labels, test.relations)

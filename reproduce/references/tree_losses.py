@@ -6,51 +6,58 @@ of the Gibbs distribution over trees, by the matrix-tree theorem), and the avera
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
 import numpy as np
 from numba import njit
 
+from nashlearn.game import Equilibrium, Game, flat, inner
+from nashlearn.games import arborescence
 from nashlearn.games.trees.best import best_tree
-from nashlearn.games.trees.gibbs import gibbs_tree
 from nashlearn.training.designs.hashed_arcs import WIDTH, Attributes, arc_indices, scale_of, score_sentence
 
-__all__ = ["averaged_perceptron", "play_gibbs", "play_hinge"]
+__all__ = ["averaged_perceptron", "gibbs_games", "hinge_games"]
 
 
-@njit(cache=True, nogil=True)
-def play_hinge(w, data, part, offset, single_root, tol, truth, theta, reply, entropy, upper, s):
-    """Loss-augmented best trees as replies; their loss in the place of an entropy."""
-    index = np.empty(WIDTH, np.uint32)
-    for i in part:
-        n, own = data.size[i], slice(offset[i], offset[i + 1])
-        scores, y, q = theta[own].reshape(n, n + 1), truth[own].reshape(n, n + 1), reply[own].reshape(n, n + 1)
-        score_sentence(w, data.code, data.tag, data.first[i], n, data.bits, scores, index)
-        for d in range(n):
-            for h in range(n + 1):
-                s.other[d, h] = scores[d, h] + 1.0 - y[d, h]
-        best_tree(s.other, n, single_root, s.heads, s.work)
-        q[:] = 0.0
-        entropy[i], upper[i] = 0.0, 0.0
-        for d in range(n):
-            h = s.heads[d]
-            q[d, h] = 1.0
-            entropy[i] += 1.0 - y[d, h]
-            upper[i] += s.other[d, h]
+class Hinge(Game):
+    """The structured hinge of one sentence as a game with one option: ``H(q) = <1 - y, q>``."""
+
+    def __init__(self, heads: np.ndarray, single_root: bool):
+        polytope = arborescence(len(heads), single_root).labels
+        self.cost = 1.0 - polytope.vertex(heads[None])[0]
+        super().__init__(polytope, polytope, self.cost.reshape(1, -1))
+
+    def solve(self, scores: np.ndarray, **options: Any) -> Equilibrium:
+        """Loss-augmented best trees as replies; their loss in the place of an entropy."""
+        q = self.labels.vertex(self.labels.argmax(scores + self.cost))
+        entropy = (q * self.cost).sum(axis=(1, 2))
+        return Equilibrium(inner(flat(scores), flat(q)) + entropy, q, q, np.zeros(len(q)), entropy)
 
 
-@njit(cache=True, nogil=True)
-def play_gibbs(w, data, part, offset, single_root, tol, truth, theta, reply, entropy, upper, s):
-    """Gibbs marginals as replies, with the distribution's entropy."""
-    index = np.empty(WIDTH, np.uint32)
-    for i in part:
-        n, own = data.size[i], slice(offset[i], offset[i + 1])
-        scores, q = theta[own].reshape(n, n + 1), reply[own].reshape(n, n + 1)
-        score_sentence(w, data.code, data.tag, data.first[i], n, data.bits, scores, index)
-        upper[i] = gibbs_tree(scores, n, single_root, q, np.empty((n, n, n + 1)))
-        entropy[i] = upper[i]
-        for d in range(n):
-            for h in range(n + 1):
-                if q[d, h] > 0.0:
-                    entropy[i] -= scores[d, h] * q[d, h]
+class Gibbs(Game):
+    """The conditional random field of sentences of one length: ``H`` is the entropy of distributions over trees."""
+
+    def __init__(self, n: int, single_root: bool):
+        polytope = arborescence(n, single_root).labels
+        super().__init__(polytope, polytope, np.zeros((1, n * (n + 1))))
+
+    def solve(self, scores: np.ndarray, **options: Any) -> Equilibrium:
+        """Gibbs marginals as replies, with the distribution's entropy."""
+        value, q = self.labels.log_partition(scores), self.labels.marginals(scores)
+        return Equilibrium(value, q, q, np.zeros(len(q)), value - inner(flat(scores), flat(q)))
+
+
+def hinge_games(heads: Sequence[np.ndarray], single_root: bool) -> list[Game]:
+    """One for each sentence."""
+    return [Hinge(y, single_root) for y in heads]
+
+
+def gibbs_games(heads: Sequence[np.ndarray], single_root: bool) -> list[Game]:
+    """One for each sentence; those of a length share theirs."""
+    shared = cache(lambda n: Gibbs(n, single_root))
+    return [shared(len(y)) for y in heads]
 
 
 @njit(cache=True, nogil=True)

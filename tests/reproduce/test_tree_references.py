@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from nashlearn import datasets, games, parsing
-from nashlearn.training.methods.blocks import train_blocks
+from nashlearn.training.designs.hashed_arcs import HashedArcs
+from nashlearn.training.driver import train as trained_by
+from nashlearn.training.methods.blocks import BlockProblem, Blocks
 from reproduce.references.tree_frank_wolfe import frank_wolfe, frank_wolfe_compiled
-from reproduce.references.tree_losses import averaged_perceptron, play_gibbs, play_hinge
+from reproduce.references.tree_losses import averaged_perceptron, gibbs_games, hinge_games
 
 
 @pytest.mark.parametrize("single_root", [False, True])
@@ -50,13 +52,14 @@ def trees(n: int) -> list[np.ndarray]:
     return found
 
 
-@pytest.mark.parametrize("play", [play_hinge, play_gibbs])
-def test_objectives_by_enumeration(play):
+@pytest.mark.parametrize("loss", [hinge_games, gibbs_games])
+def test_objectives_by_enumeration(loss):
     train = sentences()
     X, y = parsing.HashedSentences(train, bits=12), [one.heads for one in train]
     omega = np.full(len(y), 1 / X.sizes.sum())
     rng = np.random.default_rng(0)
-    trained = train_blocks(X.attributes, y, omega, 0.05, single_root=True, tol=0.05, max_iter=300, rng=rng, play=play)
+    problem = BlockProblem(HashedArcs(X.attributes), y, omega, True, n_jobs=1, games=loss(y, True))
+    trained = trained_by(problem, Blocks(), alpha=0.05, tol=0.05, max_iter=300, random_state=rng)
     assert 0 <= trained.dual_gap <= 0.05
     total = 0.0
     for theta, heads in zip(X.scores(trained.w), y, strict=True):
@@ -64,7 +67,7 @@ def test_objectives_by_enumeration(play):
         tokens = np.arange(len(heads))
         score = np.array([theta[tokens, tree].sum() for tree in every])
         wrong = np.array([(tree != heads).sum() for tree in every])
-        value = np.max(score + wrong) if play is play_hinge else np.logaddexp.reduce(score)
+        value = np.max(score + wrong) if loss is hinge_games else np.logaddexp.reduce(score)
         total += value - theta[tokens, heads].sum()
     expected = total / X.sizes.sum() + 0.025 * trained.w @ trained.w
     assert trained.objective == pytest.approx(expected, rel=1e-9)

@@ -13,7 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-__all__ = ["WIDTH", "Attributes", "arc_indices", "arc_table", "scale_of", "score_sentence"]
+from nashlearn.solvers.threads import in_threads
+
+__all__ = ["WIDTH", "Attributes", "HashedArcs", "arc_indices", "arc_table", "scale_of", "score_sentence"]
 
 WIDTH = 96  # no arc has more features
 
@@ -187,3 +189,54 @@ def arc_table(code, tag, first, size, heads, bits, indices, bounds):
             token += 1
             bounds[token] = filled
     return filled
+
+
+@njit(cache=True, nogil=True)
+def _score(w, data, part, theta):
+    """Scores of the sentences ``part``, one after another, into ``theta``."""
+    index, at = np.empty(WIDTH, np.uint32), 0
+    for i in part:
+        n = data.size[i]
+        own = theta[at : at + n * (n + 1)].reshape(n, n + 1)
+        score_sentence(w, data.code, data.tag, data.first[i], n, data.bits, own, index)
+        at += n * (n + 1)
+
+
+@njit(cache=True, nogil=True)
+def _add_moments(w, data, omega, q):
+    """``w += sum_i omega_i Phi_i' q_i``."""
+    index, at = np.empty(WIDTH, np.uint32), 0
+    for i in range(data.size.size):
+        n = data.size[i]
+        for d in range(n):
+            for h in range(n + 1):
+                if q[at] != 0.0:
+                    m = arc_indices(data.code, data.tag, data.first[i], d + 1, h, data.bits, index)
+                    for j in range(m):
+                        w[index[j]] += omega[i] * q[at] * scale_of()
+                at += 1
+
+
+class HashedArcs:
+    """Sentences whose arc features are computed when needed."""
+
+    by_blocks = True  # features of a sentence cost too much to read all for a gradient
+
+    def __init__(self, attributes: Attributes):
+        self.attributes = attributes
+        self.n_weights = 1 << attributes.bits
+
+    def scores(self, w: np.ndarray, part: np.ndarray | None = None, n_jobs: int | None = 1) -> np.ndarray:
+        """``Phi w`` of the sentences ``part``, or of all, one after another."""
+        size = self.attributes.size
+        part = np.arange(size.size) if part is None else part
+        bounds = np.concatenate([[0], np.cumsum(size[part] * (size[part] + 1))])
+        theta = np.empty(bounds[-1])
+        in_threads(lambda i, j: _score(w, self.attributes, part[i:j], theta[bounds[i] : bounds[j]]), part.size, n_jobs)
+        return theta
+
+    def moments(self, q: np.ndarray, omega: np.ndarray) -> np.ndarray:
+        """``sum_i omega_i Phi_i' q_i`` for entries that lie as the scores do."""
+        found = np.zeros(self.n_weights)
+        _add_moments(found, self.attributes, omega, q)
+        return found

@@ -5,34 +5,35 @@
 with ``H(q) = min_p <p, L q>``. A step solves the game of a sentence at the current scores, moves ``q_i`` to the best
 mixture of the adversary's strategy and of earlier ones (:mod:`nashlearn.training.methods.block_replies`;
 block-coordinate Frank-Wolfe [lacostejulien2013]_ where memory allows for one only), and keeps ``w = w(q)``: it never
-lowers the dual,
-needs no step size and touches only the weights of the arcs in use. The weights returned are the last, or their average
-that weighs later ones more, whichever is better. The games of a batch are solved in threads at the same weights, then
-the steps are taken one after another.
+lowers the dual, needs no step size and touches only the weights of the arcs in use. The weights returned are the last,
+or their average that weighs later ones more, whichever is better. The games of a batch are solved in threads at the
+same weights, then the steps are taken one after another.
 
-Strategies found by an interior point method lie in the polytope up to its accuracy. So the dual that is reported is not
-that of the steps: it is evaluated anew at the mixtures, moved into the polytope (:mod:`nashlearn.games.trees.inside`).
+The dual that is reported is not that of the steps: it is evaluated anew at the mixtures, moved into the polytope, which
+rounding may have made them leave (:mod:`nashlearn.games.trees.inside`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numba import njit
 
-from nashlearn.games.trees.entries import TreeScratch, tree_scratch
-from nashlearn.games.trees.equilibrium import solve_tree, tree_entropy
+from nashlearn.game import Game
+from nashlearn.games.batch import Batch
+from nashlearn.games.trees.entries import tree_scratch
 from nashlearn.games.trees.inside import into_polytope
-from nashlearn.solvers.threads import in_threads
-from nashlearn.training.checkpoint import Checkpoint, pack_generator, unpack_generator
-from nashlearn.training.designs.hashed_arcs import WIDTH, Attributes, arc_indices, scale_of, score_sentence
+from nashlearn.training.designs.arcs import tree_games
+from nashlearn.training.designs.hashed_arcs import HashedArcs
+from nashlearn.training.driver import Method, Offer, Run
 from nashlearn.training.methods.block_replies import Replies, no_replies, visit
-from nashlearn.training.missing_heads import completed, known_share, known_weights
-from nashlearn.training.progress import Progress, Round
+from nashlearn.training.missing_heads import completed, known_arcs
+from nashlearn.training.objective import GameProblem
 
-__all__ = ["BlockResult", "play_games", "train_blocks"]
+__all__ = ["BlockProblem", "Blocks"]
 
 _BATCH = 64
 _INNER = 1e-6  # accuracy of the games: steps need no better reply at first,
@@ -41,233 +42,194 @@ _SHARPER = 1e-3  # than the objective times ``tol`` by this factor, on the way
 _FAINT = 1e-9  # entries of replies that are left out
 
 
-class BlockResult(NamedTuple):
-    """Weights, their mean loss, objective and relative duality gap, the passes taken, and what each has shown."""
+@njit(cache=True, nogil=True)
+def _without_faint(q, size, part, offset, reply, entropy):
+    """Replies ``q`` of the sentences ``part`` into ``reply``, without entries whose features cost as much as others'.
 
-    w: np.ndarray
-    loss: float
-    objective: float
-    dual_gap: float
-    n_iter: int
-    rounds: list[Round]
+    Takes off their entropies what the entries that are left out may have added.
+    """
+    at = 0
+    for j in range(part.size):
+        i, n = part[j], size[part[j]]
+        for d in range(n):
+            total, lost = 0.0, 0.0
+            own = reply[offset[i] + d * (n + 1) : offset[i] + (d + 1) * (n + 1)]
+            for h in range(n + 1):
+                own[h] = q[at + h] if q[at + h] >= _FAINT else 0.0
+                total += own[h]
+                lost += abs(q[at + h] - own[h])
+            own /= total
+            entropy[i] -= 2.0 * lost
+            at += n + 1
 
 
 @njit(cache=True, nogil=True)
-def _without_faint(q, n):
-    """Leave the smallest entries of ``q`` (n, n + 1) out, whose features would cost as much as those of others."""
-    for d in range(n):
-        total = 0.0
-        for h in range(n + 1):
-            if q[d, h] < _FAINT:
-                q[d, h] = 0.0
-            total += q[d, h]
-        for h in range(n + 1):
-            q[d, h] /= total
-
-
-@njit(cache=True, nogil=True)
-def _inside(q, size, offset, single_root, part, share, s):
-    """Move the dual points of the sentences ``part`` into the polytope; the share of each that was replaced."""
-    for i in part:
+def _inside(q, size, offset, single_root, share, s):
+    """Move the dual points of all sentences into the polytope; the share of each that was replaced."""
+    for i in range(size.size):
         own = q[offset[i] : offset[i + 1]].reshape(size[i], size[i] + 1)
         share[i] = into_polytope(own, size[i], single_root, s.cuts.members, s.flow)
 
 
-@njit(cache=True, nogil=True)
-def play_games(w, data, part, offset, single_root, tol, truth, theta, reply, entropy, upper, s):
-    """Games of the sentences ``part`` at ``w``: scores, adversary's replies, their entropies, and upper values.
+class BlockProblem(GameProblem):
+    """The training problem of hashed sentences with true heads.
 
-    Any convex loss ``max_q <theta, q> + H(q) - <theta, y>`` with concave ``H`` can take its place; ``truth`` is ``y``.
+    Parameters
+    ----------
+    design : HashedArcs
+    heads : sequence of int arrays
+        -1 where missing, see :mod:`nashlearn.training.missing_heads`.
+    omega : ndarray (n_sentences,)
+        Weight of a token of each sentence in the mean loss.
+    single_root : bool
+    known : float
+        Share of heads that are known.
+    tol, n_jobs
+        See :class:`nashlearn.training.objective.GameProblem`.
+    games : sequence of Game, optional
+        One for each sentence, where its loss is another than that of the game over trees: any convex
+        ``max_q <theta, q> + H(q) - <theta, y>`` with concave, non-negative ``H``.
     """
-    index = np.empty(WIDTH, np.uint32)
-    for i in part:
-        n = data.size[i]
-        scores = theta[offset[i] : offset[i + 1]].reshape(n, n + 1, 1)
-        score_sentence(w, data.code, data.tag, data.first[i], n, data.bits, scores[:, :, 0], index)
-        p, q = np.empty((n, n + 1, 1)), reply[offset[i] : offset[i + 1]].reshape(n, n + 1, 1)
-        value, gap = solve_tree(scores, np.ones(n), 0.0, n, single_root, tol, p, q, s)
-        upper[i] = value + gap
-        _without_faint(q[:, :, 0], n)
-        entropy[i] = tree_entropy(q[:, :, 0], n, single_root, s)
 
-
-@njit(cache=True, nogil=True)
-def _add_arcs(w, data, offset, scale, x):
-    """``w += sum_i scale_i Phi_i' x_i``."""
-    index = np.empty(WIDTH, np.uint32)
-    for i in range(data.size.size):
-        n = data.size[i]
-        own = x[offset[i] : offset[i + 1]].reshape(n, n + 1)
-        for d in range(n):
-            for h in range(n + 1):
-                if own[d, h] != 0.0:
-                    m = arc_indices(data.code, data.tag, data.first[i], d + 1, h, data.bits, index)
-                    for j in range(m):
-                        w[index[j]] += scale[i] * own[d, h] * scale_of()
-
-
-class _Games:
-    """The games of a labelled treebank at given weights."""
+    games: Batch
+    design: HashedArcs
 
     def __init__(
         self,
-        data: Attributes,
-        heads: list[np.ndarray],
+        design: HashedArcs,
+        heads: Sequence[np.ndarray],
         omega: np.ndarray,
         single_root: bool,
-        n_jobs: int,
-        play: Callable[..., None],
+        *,
+        known: float = 1.0,
+        tol: float = _FINAL,
+        n_jobs: int | None = None,
+        games: Sequence[Game] | None = None,
     ):
-        self.data, self.omega, self.single_root, self.n_jobs, self._play = data, omega, single_root, n_jobs, play
-        self.offset = np.concatenate([[0], np.cumsum(data.size * (data.size + 1))])
-        self.true_arcs, rate = self._arcs(heads), known_share(known_weights(heads, omega))
-        self.every = np.arange(data.size.size)
-        self.truth = np.zeros(self.offset[-1])
-        self.truth[self.true_arcs] = 1.0 / rate
-        self.share = np.repeat(omega, [np.count_nonzero(y >= 0) for y in heads]) / rate
-        self.theta, self.reply = np.empty(self.offset[-1]), np.empty(self.offset[-1])
-        self.entropy, self.upper = np.zeros(data.size.size), np.zeros(data.size.size)
-        self._scratch = [tree_scratch(int(data.size.max())) for _ in range(n_jobs)]
+        batch = tree_games([len(y) for y in heads], single_root) if games is None else Batch(games)
+        complete, moments = all((y >= 0).all() for y in heads), design.moments(known_arcs(heads) / known, omega)
+        super().__init__(design, batch, moments, omega, tol=tol, n_jobs=n_jobs, complete=complete)
+        trees = [y if (y >= 0).all() else completed(y, single_root) for y in heads]
+        self.first = known_arcs([tree for tree in trees if tree is not None])  # a tree of each, with its known heads
+        self.single_root = single_root
 
-    def _arcs(self, heads: list[np.ndarray]) -> np.ndarray:
-        """Where the known arcs of all sentences lie."""
-        known = [
-            start + (np.arange(len(y)) * (len(y) + 1) + y)[y >= 0] for start, y in zip(self.offset, heads, strict=False)
-        ]
-        return np.concatenate(known)
+    def replies(self, w: np.ndarray, part: np.ndarray, tol: float, reply: np.ndarray, entropy: np.ndarray) -> None:
+        """Write the adversary's replies to the sentences ``part`` at ``w``, and what they secure."""
+        scores = self.design.scores(w, part, self.n_jobs)
+        found = Batch([self.games.games[i] for i in part]).solve(scores, tol=tol, n_jobs=self.n_jobs)
+        entropy[part] = found.entropy
+        _without_faint(found.q, self.design.attributes.size, part, self.games.offset, reply, entropy)
 
-    def first_reply(self, heads: list[np.ndarray]) -> np.ndarray:
-        """A tree for each sentence with the heads that are known."""
-        trees = [y if (y >= 0).all() else completed(y, self.single_root) for y in heads]
-        q = np.zeros(self.offset[-1])
-        q[self._arcs([tree for tree in trees if tree is not None])] = 1.0
-        return q
-
-    def play(self, w: np.ndarray, part: np.ndarray, tol: float) -> None:
-        """Solve the games of the sentences ``part``."""
-
-        def work(part: np.ndarray, scratch: TreeScratch) -> None:
-            arrays = self.truth, self.theta, self.reply, self.entropy, self.upper, scratch
-            self._play(w, self.data, part, self.offset, self.single_root, tol, *arrays)
-
-        self._in_threads(work, part)
-
-    def _in_threads(self, work: Callable[[np.ndarray, TreeScratch], None], part: np.ndarray) -> None:
-        """Call ``work`` with parts of the sentences ``part``, longest first so that threads end together."""
-        part = part[np.argsort(-self.data.size[part], kind="stable")]
-        pools = [part[j :: self.n_jobs] for j in range(self.n_jobs)]
-
-        def some(start: int, stop: int) -> None:
-            for j in range(start, stop):
-                work(pools[j], self._scratch[j])
-
-        in_threads(some, self.n_jobs, self.n_jobs)
-
-    def loss(self, w: np.ndarray) -> float:
-        """Mean loss at ``w``, from above."""
-        self.play(w, self.every, _FINAL)
-        return float(self.omega @ self.upper - self.share @ self.theta[self.true_arcs])
-
-    def certified(self, candidates: tuple[np.ndarray, ...], alpha: float) -> tuple[np.ndarray, float]:
-        """The weights of the lowest objective, and that."""
-        values = [self.loss(w) + 0.5 * alpha * float(w @ w) for w in candidates]
-        best = int(np.argmin(values))
-        return candidates[best], values[best]
+    def objective(self, w: np.ndarray, alpha: float) -> float:
+        """The objective at ``w``, from above."""
+        found = self.play(w, 0.0)
+        return float(self.omega @ (found.value + found.gap)) - float(w @ self.moments) + 0.5 * alpha * float(w @ w)
 
     def dual(self, kept: Replies, alpha: float) -> float:
         """The dual objective at the mixtures, moved into the polytope: a bound of every objective.
 
         Entropies are concave and not negative, so those of the mixtures lose at most the share that was replaced.
         """
-        q, share = kept.mixture(self.offset), np.empty(self.data.size.size)
-
-        def work(part: np.ndarray, scratch: TreeScratch) -> None:
-            _inside(q, self.data.size, self.offset, self.single_root, part, share, scratch)
-
-        self._in_threads(work, self.every)
-        w = np.zeros(1 << self.data.bits)
-        _add_arcs(w, self.data, self.offset, self.omega / alpha, self.truth - q)
+        size, offset = self.design.attributes.size, self.games.offset
+        q, share = kept.mixture(offset), np.empty(size.size)
+        _inside(q, size, offset, self.single_root, share, tree_scratch(int(size.max())))
+        w = (self.moments - self.design.moments(q, self.omega)) / alpha
         return float(self.omega @ ((1.0 - share) * kept.secured())) - 0.5 * alpha * float(w @ w)
 
 
-def train_blocks(
-    data: Attributes,
-    heads: list[np.ndarray],
-    omega: np.ndarray,
-    alpha: float,
-    *,
-    single_root: bool,
-    tol: float,
-    max_iter: int,
-    rng: np.random.Generator,
-    n_jobs: int = 1,
-    verbose: int = 0,
-    play: Callable[..., None] = play_games,
-    max_time: float | None = None,
-    callback: Callable[[Round], object] | None = None,
-    checkpoint: Checkpoint | None = None,
-) -> BlockResult:
-    """Train on sentences with true ``heads``; ``omega`` is the weight of a token of each sentence in the mean loss.
+@dataclass
+class BlockState:
+    """The weights of the mixtures, their average, the mixtures, and when to certify next.
 
-    Ends after ``max_iter`` passes or ``max_time`` seconds, or at a relative duality gap of ``tol``, or warns. ``play``
-    answers the loss of sentences, that of the game unless told otherwise.
+    Attributes
+    ----------
+    w, average : ndarray (n_weights,)
+    kept : Replies
+    taken : int
+        Batches so far.
+    goal : float
+        Estimated gap at which the next certificate is taken: one costs two passes.
     """
-    games = _Games(data, heads, omega, single_root, n_jobs, play)
-    progress = Progress(
-        tol,
-        max_iter,
-        verbose,
-        max_time=max_time,
-        callback=callback,
-        checkpoint=checkpoint,
-        bound=0.0 if all((y >= 0).all() for y in heads) else -np.inf,
-    )
-    n_weights = 1 << data.bits
-    w, average, change = np.zeros(n_weights), np.zeros(n_weights), np.zeros(n_weights)
-    kept, first = no_replies(games.offset), games.first_reply(heads)
-    _add_arcs(w, data, games.offset, omega / alpha, games.truth - first)
-    visit(w, data, games.every, games.offset, omega, alpha, first, np.zeros(games.every.size), kept, change)
-    average[:] = w
-    taken, goal = 0, tol
-    if (saved := progress.resume("blocks")) is not None:
-        w[:], average[:] = saved["w"], saved["average"]
-        for mine, theirs in zip(kept, (saved[name] for name in kept._fields), strict=True):
-            mine[:] = theirs
-        taken, goal = int(saved["taken"]), min(float(saved["goal"]), tol)
-        unpack_generator(rng, saved["rng"])
-    try:
-        while not progress.done:
-            seen, reached = 0.0, _reached(w, kept, omega, alpha)
-            inner = np.clip(_SHARPER * tol * abs(reached), _FINAL, _INNER) if reached else _INNER
-            order = rng.permutation(games.every)
-            for start in range(0, order.size, _BATCH):
-                part = order[start : start + _BATCH]
-                games.play(w, part, inner)
-                seen += visit(w, data, part, games.offset, omega, alpha, games.reply, games.entropy, kept, change)
-                taken += 1
-                average += (2.0 / (taken + 1.0)) * (w - average)
-                if progress.late:
-                    break
-            progress.n_iter += 1
-            reached = _reached(w, kept, omega, alpha)
-            if progress.n_iter == max_iter or progress.late or seen <= goal * abs(reached + seen):
-                # Gaps met on the way are an estimate; a certificate costs two passes, so the next waits for half.
-                progress.offer(*games.certified((average, w), alpha), games.dual(kept, alpha))
-                goal *= 0.5
-            else:
-                progress.offer(w, np.inf, -np.inf)
-            if progress.saves():
-                progress.save(
-                    "blocks", w=w, average=average, taken=taken, goal=goal, rng=pack_generator(rng), **kept._asdict()
-                )
-    except KeyboardInterrupt:
-        progress.keep(*games.certified((average, w), alpha), games.dual(kept, alpha))
-        progress.interrupted()
-    progress.warn_unless(tol, lambda: "Raise max_iter, alpha or tol.", unit="passes")
-    loss = progress.primal - 0.5 * alpha * float(progress.w @ progress.w)
-    return BlockResult(progress.w, loss, progress.primal, progress.gap, progress.n_iter, progress.rounds)
+
+    phase: ClassVar[str] = "blocks"
+    w: np.ndarray
+    average: np.ndarray
+    kept: Replies
+    goal: float
+    taken: int = 0
+    over: bool = False
 
 
-def _reached(w: np.ndarray, kept: Replies, omega: np.ndarray, alpha: float) -> float:
+class Blocks(Method):
+    """Block-coordinate ascent on the dual, sentence by sentence."""
+
+    needs = ("design", "games", "moments", "omega", "first", "replies", "objective", "dual", "complete")
+    states = (BlockState,)
+    unit = "passes"
+
+    def init(self, run: Run) -> tuple[BlockState, Offer | None]:
+        """The dual point of true trees."""
+        problem, alpha = run.problem, run.alpha
+        w = (problem.moments - problem.design.moments(problem.first, problem.omega)) / alpha
+        kept, every = no_replies(problem.games.offset), np.arange(len(problem.games))
+        self._visit(run, w, kept, every, problem.first, np.zeros(every.size), np.zeros(w.size))
+        return BlockState(w, w.copy(), kept, run.tol), None
+
+    def update(self, run: Run, state: BlockState) -> tuple[BlockState, Offer | None]:
+        """A pass over all sentences, and a certificate where the gaps met on the way promise one."""
+        problem, progress = run.problem, run.progress
+        w, kept, change = state.w, state.kept, np.zeros(state.w.size)
+        reply, entropy = np.empty(problem.games.offset[-1]), np.zeros(len(problem.games))
+        seen, reached = 0.0, _reached(run, state)
+        inner = float(np.clip(_SHARPER * run.tol * abs(reached), _FINAL, _INNER)) if reached else _INNER
+        order = run.rng.permutation(len(problem.games))
+        for start in range(0, order.size, _BATCH):
+            part = order[start : start + _BATCH]
+            problem.replies(w, part, inner, reply, entropy)
+            seen += self._visit(run, w, kept, part, reply, entropy, change)
+            state.taken += 1
+            state.average += (2.0 / (state.taken + 1.0)) * (w - state.average)
+            if progress.late:
+                break
+        progress.n_iter += 1
+        near = seen <= state.goal * abs(_reached(run, state) + seen)
+        if near or progress.n_iter == progress.max_iter or progress.late:
+            state.goal *= 0.5
+            return state, self._certified(run, state)
+        return state, Offer(w, np.inf, -np.inf)
+
+    def _visit(
+        self,
+        run: Run,
+        w: np.ndarray,
+        kept: Replies,
+        part: np.ndarray,
+        reply: np.ndarray,
+        entropy: np.ndarray,
+        change: np.ndarray,
+    ) -> float:
+        data, offset = run.problem.design.attributes, run.problem.games.offset
+        return visit(w, data, part, offset, run.problem.omega, run.alpha, reply, entropy, kept, change)
+
+    def _certified(self, run: Run, state: BlockState) -> Offer:
+        """The better of the last weights and their average."""
+        found = [(run.problem.objective(w, run.alpha), w) for w in (state.average, state.w)]
+        value, w = min(found, key=lambda one: one[0])
+        return Offer(w, value, run.problem.dual(state.kept, run.alpha))
+
+    def resumed(self, run: Run, state: BlockState) -> None:
+        """A smaller tolerance is a smaller goal."""
+        state.goal = min(state.goal, run.tol)
+
+    def rescue(self, run: Run, state: BlockState | None) -> Offer | None:
+        """The weights so far, evaluated."""
+        return self._certified(run, self.init(run)[0] if state is None else state)
+
+    def advice(self, run: Run, scaling: Callable[[], str]) -> str:
+        """What could be done about a gap above ``tol``."""
+        return "Raise max_iter, alpha or tol."
+
+
+def _reached(run: Run, state: BlockState) -> float:
     """The dual objective of the steps, where ``w`` is that of the mixtures: an estimate, up to the games' accuracy."""
-    return float(omega @ kept.secured()) - 0.5 * alpha * float(w @ w)
+    return float(run.problem.omega @ state.kept.secured()) - 0.5 * run.alpha * float(state.w @ state.w)
