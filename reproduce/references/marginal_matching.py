@@ -4,7 +4,7 @@
     g(Q) = 1/m sum_i X_i'(Q_i - Y_i),   theta = -g(Q) / lam,   P_i = projection of Q_i / mu     (eq. 4.11-4.14)
 
 by a projected quasi-Newton method whose projections are those of ADMM. Also its way of letting objects enter and leave,
-which doubles the nodes, and its game over permutations by the double oracle.
+which doubles the nodes.
 """
 
 from __future__ import annotations
@@ -12,14 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import scipy.sparse as sp
 
-from nashlearn import games
-from nashlearn.game import Game
 from reproduce.references.doubly_stochastic import admm_each
 from reproduce.references.projected_quasi_newton import projected_quasi_newton
 
-__all__ = ["Permutations", "doubled", "marginal_training", "permutation_game"]
+__all__ = ["doubled", "marginal_training"]
 
 _RHO = 1.0
 
@@ -92,24 +89,3 @@ def doubled(pairs: list[np.ndarray], y: list[np.ndarray], largest: int | None = 
         answer[n1 : n1 + entering.size] = entering
         answer[answer < 0] = invisible[: (answer < 0).sum()]
     return X, answers
-
-
-class Permutations:
-    """The complete matchings of ``n`` elements as the generic game wants them: flat vectors."""
-
-    def __init__(self, n: int):
-        self.n, self._matchings = n, games.matching(n)
-
-    def argmax(self, scores: np.ndarray) -> np.ndarray:
-        """The best permutation (b, n) for each row of ``scores`` (b, n²)."""
-        return self._matchings.argmax(scores.reshape(-1, self.n, self.n))
-
-    def vertex(self, labels: np.ndarray) -> np.ndarray:
-        """Their 0/1 matrices as rows (b, n²)."""
-        return self._matchings.vertex(labels).reshape(-1, self.n**2)
-
-
-def permutation_game(n: int) -> Game:
-    """The Hamming loss of permutations, for the double oracle: scores and strategies (b, n²)."""
-    wrong = sp.kron(sp.eye(n), np.ones((n, n)) - np.eye(n), format="csr")
-    return Game(Permutations(n), Permutations(n), wrong)

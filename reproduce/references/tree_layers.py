@@ -194,9 +194,9 @@ def game(design: ArcViews, heads: Sequence[np.ndarray], lam: float, mu: float, s
         theta, truth = part.scores(adam.w), part.vertices([heads[i] for i in rows])
         q = np.empty_like(theta)
         for i, n in enumerate(part.sizes):
-            own = slice(part.offset[i], part.offset[i + 1])
-            one = games.arborescence(int(n), single_root=True).flat()
-            q[own] = double_oracle.solve(one, theta[None, own], tol=_GAME_TOL, max_iter=GAME_REPLIES).q[0]
+            own, one = slice(part.offset[i], part.offset[i + 1]), games.arborescence(int(n), single_root=True)
+            scores = theta[own].reshape(1, *one.shape)
+            q[own] = double_oracle.solve(one, scores, tol=_GAME_TOL, max_iter=GAME_REPLIES).q.ravel()
         adam.step(part.moments(q - truth) / rows.size + lam * adam.w)
         if t % _EVERY == 0:
             yield adam.w.copy()

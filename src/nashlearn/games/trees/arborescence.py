@@ -226,17 +226,17 @@ class ArborescenceGame(Game):
         scores = self.labels.checked(scores)
         smoothing, tol = not_negative("smoothing", smoothing), not_negative("tol", tol)
         (b, n), dtype, single_root = scores.shape[:2], scores.dtype, self.labels.single_root
-        theta = scores.astype(np.float64, copy=False).reshape(b, n, n + 1, -1)
+        theta = scores.astype(np.float64, copy=False).reshape(b, n, n + 1, self.labels.n_labels or 1)
         (value, gap, entropy, risk), (q, p) = np.empty((4, b)), np.empty((2, *theta.shape))
         arguments, found = (theta, self.weights, smoothing, single_root, tol), (value, q, p, gap, entropy, risk)
         in_threads(lambda first, last: solve_trees(*arguments, first, last, *found, tree_scratch(n)), b, n_jobs)
         _refuse_infeasible(gap == np.inf, single_root)
-        enough = 1e3 * tol * (1.0 + self.weights.sum() + n * smoothing)
+        aim = tol * (1.0 + self.weights.sum() + n * smoothing)
         if smoothing == 0.0:
-            for i in np.flatnonzero(gap > enough).tolist():
+            for i in np.flatnonzero(gap > 20.0 * aim).tolist():  # twice what the interior point method ends with
                 if np.isneginf(scores[i]).sum() > n * (self.labels.n_labels or 1):
                     self._replay(i, scores, found)
-        warn_missed(gap > enough, gap, "games", 1e3 * tol)
+        warn_missed(gap > 1e3 * aim, gap, "games", 1e3 * tol)
         value, q, p, gap, entropy, risk = (x.astype(dtype, copy=False) for x in found)
         return Equilibrium(value, q.reshape(scores.shape), p.reshape(scores.shape), gap, entropy, risk)
 

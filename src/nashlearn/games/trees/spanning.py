@@ -100,8 +100,9 @@ class SpanningTreeGame(Game):
         start: Equilibrium | None = None,
     ) -> Equilibrium:
         """See :meth:`nashlearn.game.Game.solve`. What all edges have in common is set aside: all trees share it."""
-        scores = np.asarray(scores, dtype=np.float64)
+        scores = np.asarray(scores)
+        scores = scores.astype(np.result_type(scores, np.float32), copy=False)
         top = scores.max(axis=1, keepdims=True)
-        common = np.where(np.isneginf(top), 0.0, top)  # a row that forbids every edge is refused below
+        common = np.where(np.isneginf(top), np.zeros_like(top), top)  # a row that forbids every edge is refused below
         found = super().solve(scores - common, smoothing=smoothing, tol=tol, n_jobs=n_jobs, start=start)
         return replace(found, value=found.value + (self.labels.n - 1) * common[:, 0])
