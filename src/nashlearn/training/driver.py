@@ -112,8 +112,14 @@ class Method:
         """Take a last look at the best weights."""
 
     def rescue(self, run: Run, state: Any) -> Offer | None:
-        """What to offer after an interrupt besides the best so far; ``state`` is None before there was one."""
-        return None
+        """What to offer after an interrupt besides the best so far; ``state`` is None before there was one.
+
+        As a rule the weights to start from, where there are no others, evaluated without smoothing.
+        """
+        if run.progress.w.size:
+            return None
+        w = np.zeros(self.shape(run.problem)) if run.start is None else run.start.w
+        return Offer(w, 0.5 * run.alpha * float(w @ w) + run.problem.evaluate(w, 0.0).loss, -np.inf)
 
     def shape(self, problem: Any) -> tuple[int, ...]:
         """Shape of the weights."""

@@ -65,13 +65,6 @@ class Bundle(Method):
         state.w, state.value, state.gradient = trial, value, gradient
         return state, self._offer(run, state)
 
-    def rescue(self, run: Run, state: BundleState | None) -> Offer | None:
-        """Weights to return where none were found."""
-        if run.progress.w.size:
-            return None
-        w = np.zeros(run.problem.n_weights) if run.start is None else run.start.w
-        return Offer(w, 0.5 * run.alpha * float(w @ w) + run.problem.evaluate(w, 0.0).loss, -np.inf)
-
     def _evaluated(self, run: Run, state: BundleState, w: np.ndarray) -> tuple[float, np.ndarray]:
         """``P(w)`` and a subgradient; keeps the plane."""
         seen = run.problem.evaluate(w, 0.0)
