@@ -15,7 +15,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator, TransformerMixin
 
-__all__ = ["TokenFeatures", "phrase_f1", "phrases"]
+__all__ = ["TokenFeatures", "mark_phrases", "phrase_f1", "phrases"]
 
 _AROUND = (-2, -1, 0, 1, 2)
 
@@ -94,6 +94,11 @@ def phrases(tags: Iterable[Any]) -> set[tuple[int, int, str]]:
         if tag != "O" and start < 0:
             start, kind = i, tag[2:]
     return found
+
+
+def mark_phrases(tags: Iterable[Any]) -> bool:
+    """Whether all tags are of the kind that :func:`phrases` reads: ``B-X``, ``I-X`` or ``O``."""
+    return all(str(tag) == "O" or str(tag).startswith(("B-", "I-")) for tag in tags)
 
 
 def phrase_f1(answers: Iterable[Iterable[Any]], truth: Iterable[Iterable[Any]]) -> float:

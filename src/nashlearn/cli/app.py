@@ -33,10 +33,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for task in (Tables, Tags, Trees, Tracks):
+    home = typer.Typer(no_args_is_help=True, help=task.group) if task.group else app
     for drive in (train, predict, evaluate):
-        (task.app or app).command(drive.__name__)(getattr(task, drive.__name__).on(task, drive))
-    if task.app is not None:
-        app.add_typer(task.app, name=task.name)
+        home.command(drive.__name__)(getattr(task, drive.__name__).on(task, drive))
+    if task.group:
+        app.add_typer(home, name=task.name)
 
 
 def _version(wanted: bool) -> None:

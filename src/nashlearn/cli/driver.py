@@ -147,9 +147,9 @@ def _load(task: Task) -> Any:
     model = persistence.load(path)
     kind = f"{type(model).__module__}.{type(model).__qualname__}"
     fits = all(isinstance(schema.get(name), one) for name, one in task.schema_types.items())
-    if not (fits and kind == task.kind and task.part in persistence.fitted_parts(model)):
+    if not (fits and kind == task.saved_as and task.part in persistence.fitted_parts(model)):
         raise ValueError(f"{path} says that it is a model for {task.name!r}, but it is not. Train it again.")
-    task.restore(model, schema)
+    task.restore(schema)
     return model
 
 

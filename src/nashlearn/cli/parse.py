@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -29,8 +28,8 @@ class Trees(Task):
     """Sentences with heads and relations. A model is a parser and, unless told otherwise, a labeller of its arcs."""
 
     name = "parse"
-    app = typer.Typer(no_args_is_help=True, help="Parse sentences into dependency trees: CoNLL-U in, CoNLL-U out.")
-    kind, part = "builtins.dict", "parser"
+    group = "Parse sentences into dependency trees: CoNLL-U in, CoNLL-U out."
+    saved_as, part = "builtins.dict", "parser"
     schema_types: ClassVar = {"bits": int, "relations": list}
     # A gap of a fifth is where accuracy has settled, after about ten passes over the sentences.
     defaults: ClassVar = {"alpha": 5e-6, "tol": 0.2, "max_iter": 15}
@@ -40,6 +39,7 @@ class Trees(Task):
     bits: Annotated[int, typer.Option(min=10, max=28, help="2^bits weights.")] = 22
     labels: Annotated[bool, typer.Option(help="Whether to learn the relations too.")] = True
     many_roots: Annotated[bool, typer.Option("--many-roots", help="Several words may hang from the root.")] = False
+    relations: list[str] = field(default_factory=list)  # that the model has learnt
 
     @o.Command(
         "data out | alpha bits labels many_roots tune report test tol max_iter max_time checkpoint jobs seed",
@@ -70,9 +70,9 @@ class Trees(Task):
         return sentences, [sentence.heads for sentence in sentences]
 
     def build(self, examples: Examples) -> Any:
-        relations = sorted({relation for one in examples[0] for relation in one.deprels})
-        if self.labels and len(relations) < 2:
-            self.talk.note(f"the only relation is {relations[0]!r}: there is nothing to learn of relations.")
+        self.relations = sorted({relation for one in examples[0] for relation in one.deprels})
+        if self.labels and len(self.relations) < 2:
+            self.talk.note(f"the only relation is {self.relations[0]!r}: there is nothing to learn of relations.")
             self.labels = False
         return nashlearn.NashParser(single_root=not self.many_roots, random_state=self.seed, **self.parameters())
 
@@ -94,6 +94,7 @@ class Trees(Task):
 
     def completed(self, model: Any, examples: Examples, trained: Trained) -> tuple[Any, dict[str, Any]]:
         if not self.labels or trained.interrupted:
+            self.relations = []
             return {"parser": model}, {}
         sentences, heads = examples
         labeller = parsing.ArcLabeller(bits=min(self.bits, 17), tol=0.1, random_state=self.seed)
@@ -101,13 +102,6 @@ class Trees(Task):
             labeller.fit(self._hashed(sentences), heads, [one.deprels for one in sentences])
         trained.interrupted = labelled.interrupted
         return {"parser": model, "labeller": labeller}, {"labeller_seconds": round(labelled.seconds, 3)}
-
-    def schema(self, model: Any) -> dict[str, Any]:
-        relations = model["labeller"].classifier_.classes_.tolist() if "labeller" in model else []
-        return {"bits": self.bits, "relations": relations}
-
-    def restore(self, model: Any, schema: Mapping[str, Any]) -> None:
-        self.bits = schema["bits"]
 
     def _parsed(self, model: Any, sentences: list[Any]) -> tuple[Any, list[np.ndarray], Any]:
         """Features, heads, and relations where the model has learnt them."""

@@ -1,44 +1,17 @@
-"""Classifiers of tables as the command line names them, and what their answers stand for."""
+"""Classifiers of tables as the command line names them."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
+import nashlearn
 from nashlearn.cli.costs import loss_or_costs
 
-__all__ = ["Answers", "chosen_loss", "estimator_for"]
+__all__ = ["chosen_loss", "estimator_for"]
 
 _KERNELS = ("rbf", "poly", "laplacian")
 _ABSTAIN = "abstain"
 _GRADED = ("absolute", "squared")  # losses of ordered labels
-
-
-class Answers(NamedTuple):
-    """What a model's predictions stand for: the classes, whether it was trained on their ranks, and other options.
-
-    ``kind`` is that of its report.
-    """
-
-    classes: list[Any]
-    ranks: bool = False
-    options: list[str] | None = None
-    kind: str = "classification"
-
-    def read(self, predictions: np.ndarray) -> list[Any]:
-        """Predictions as labels, or as the names of options."""
-        if self.options is not None:
-            return [self.options[i] for i in predictions.tolist()]
-        if self.ranks:
-            return [self.classes[i] if isinstance(i, int) else i for i in predictions.tolist()]
-        return list(predictions.tolist())
-
-    def label_names(self) -> dict[Any, str] | None:
-        """Names for the report where predictions are numbers of options or ranks."""
-        if self.options is not None and isinstance(self.classes[0], str):
-            return dict(enumerate(self.options))
-        return dict(enumerate(map(str, self.classes))) if self.ranks else None
 
 
 def chosen_loss(loss: str | None, ordinal: bool) -> str:
@@ -59,25 +32,23 @@ def _check_kernel(kernel: str, given: dict[str, Any]) -> None:
 
 
 def estimator_for(
-    loss: str, answers: Answers, *, ordinal: bool, decision: str, kernel: str, given: dict[str, Any]
-) -> tuple[Any, Answers]:
-    """The estimator for a loss as the command line names it, and what its answers stand for."""
-    from nashlearn import NashAbstainer, NashClassifier, NashOrdinalClassifier
-
+    loss: str, classes: list[Any], ordinal: bool, decision: str, kernel: str, given: dict[str, Any]
+) -> tuple[Any, str, list[str] | None]:
+    """The estimator for a loss as the command line names it, the kind of its report, and answers that are no labels."""
     _check_kernel(kernel, given)
     if kernel != "linear":
         given = {**given, "kernel": kernel}
     name, _, price = loss.partition(":")
     if ordinal:
-        return NashOrdinalClassifier(decision=decision, **given), answers._replace(kind="ordinal")
+        return nashlearn.NashOrdinalClassifier(decision=decision, **given), "ordinal", None
     if name == _ABSTAIN:
         label = _ABSTAIN
-        while label in map(str, answers.classes):
+        while label in map(str, classes):
             label = f"({label})"
-        return NashAbstainer(_price(price), abstain_label=label, **given), answers._replace(kind="abstention")
-    costs, options = loss_or_costs(loss, answers.classes, ", abstain:PRICE")
+        return nashlearn.NashAbstainer(_price(price), abstain_label=label, **given), "abstention", None
+    costs, options = loss_or_costs(loss, classes, ", abstain:PRICE")
     kind = "ordinal" if loss in _GRADED else "classification"
-    return NashClassifier(costs, decision=decision, **given), answers._replace(options=options, kind=kind)
+    return nashlearn.NashClassifier(costs, decision=decision, **given), kind, options
 
 
 def _price(text: str) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -13,7 +13,7 @@ import typer
 from nashlearn import datasets, report
 from nashlearn.cli import options as o
 from nashlearn.cli.labels import class_labels, known_labels, number, shown
-from nashlearn.cli.table_model import Answers, chosen_loss, estimator_for
+from nashlearn.cli.table_model import chosen_loss, estimator_for
 from nashlearn.cli.task import Examples, Predictions, Task
 from nashlearn.cli.tune import Fold, cuts, with_every_label
 
@@ -36,7 +36,14 @@ class Tables(Task):
     """Rows with a column of labels. Models are pipelines of :mod:`nashlearn.tabular`."""
 
     name = "table"
-    schema_types: ClassVar = {"target": str, "classes": list, "ranks": bool, "options": list | None, "kind": str}
+    schema_types: ClassVar = {
+        "columns": list,
+        "target": str,
+        "classes": list,
+        "ranks": bool,
+        "options": list | None,
+        "kind": str,
+    }
     grid: ClassVar = {"alpha": (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)}
     counted = "of the rows"
 
@@ -61,8 +68,14 @@ class Tables(Task):
     balanced: Annotated[bool, typer.Option("--balanced", help="Weigh classes alike.")] = False
     format: Annotated[str | None, typer.Option("--format", help="csv, tsv, parquet or arff; else by the name.")] = None
     proba: Annotated[bool, typer.Option("--proba", help="Add the strategy p, which is not calibrated.")] = False
-    answers: Answers = field(init=False)
-    kinds: Mapping[str, str] = field(init=False)  # of the columns that the model reads
+    classes: list[Any] = field(default_factory=list)
+    ranks: bool = False  # whether the model was trained on the places of the classes in their order
+    options: list[str] | None = None  # answers that are no labels
+    kind: str = "classification"  # of report
+    columns: list[dict[str, Any]] = field(default_factory=list)  # that the model reads
+
+    def __post_init__(self) -> None:
+        self.loss = chosen_loss(self.loss, self.ordinal)
 
     @o.Command(
         "data target out | loss ordinal order kernel gamma degree decision alpha tune folds categorical drop balanced "
@@ -89,20 +102,17 @@ class Tables(Task):
         nashlearn evaluate wine.model test.csv
         """
 
-    def __post_init__(self) -> None:
-        self.loss = chosen_loss(self.loss, self.ordinal)
-
     def learn(self) -> Examples:
         drop, text = self.drop or [], self.categorical or []
         X, column = datasets.read_table(self.data, target=self.target, drop=drop, text=text, format=self.format)
         ranks = None if self.order is None else [grade.strip() for grade in self.order.split(",")]
-        y, classes = class_labels(column, ranks, self.target)
-        self.answers = Answers(classes, ranks is not None)
+        y, self.classes = class_labels(column, ranks, self.target)
+        self.ranks = ranks is not None
         return X, y
 
     def known(self, data: str) -> Examples:
         X, column = self._read(data, self.target, self.format if data == self.data else None)
-        return X, known_labels(column, self.answers.classes, self.answers.ranks, self.target)
+        return X, known_labels(column, self.classes, self.ranks, self.target)
 
     def _read(self, data: str, target: str | None, format: str | None) -> tuple[Any, Any]:
         """A table as the model knows it: what an entry means must not hang on the other entries of its file."""
@@ -128,32 +138,31 @@ class Tables(Task):
 
         weights = "balanced" if self.balanced else None
         given = self.parameters(gamma=self.gamma, degree=self.degree, random_state=self.seed, class_weight=weights)
-        estimator, self.answers = estimator_for(
-            str(self.loss), self.answers, ordinal=self.ordinal, decision=self.decision, kernel=self.kernel, given=given
+        estimator, self.kind, self.options = estimator_for(
+            str(self.loss), self.classes, self.ordinal, self.decision, self.kernel, given
         )
-        classes, named = self.answers.classes, self.categorical or []
-        if self.answers.kind == "ordinal" and not self.answers.ranks and isinstance(classes[0], str):
-            self.talk.note(f"grades from low to high: {shown(classes)}; say --order where that is wrong.")
+        if self.kind == "ordinal" and not self.ranks and isinstance(self.classes[0], str):
+            self.talk.note(f"grades from low to high: {shown(self.classes)}; say --order where that is wrong.")
+        named = self.categorical or []
         model = tabular.table_pipeline(estimator, examples[0], categorical=named)
-        self.kinds = model["columns"].kinds
+        self.columns = [{"name": name, "kind": kind} for name, kind in model["columns"].kinds.items()]
         for name in self._categories():
             texts = examples[0][name].dropna().unique().tolist()
             if name not in named and all(isinstance(one, str) and number(one) is not None for one in texts):
-                self.talk.note(
-                    f"note: the column {name!r} holds numbers written as text, which are taken for categories."
-                )
+                words = "holds numbers written as text, which are taken for categories."
+                self.talk.note(f"note: the column {name!r} {words}")
             if len(texts) > max(50, 0.5 * len(examples[0])):
-                words = f"{len(texts):,} different texts; --drop it if it is an identifier."
-                self.talk.note(f"note: the column {name!r} has {words}")
+                words = f"has {len(texts):,} different texts; --drop it if it is an identifier."
+                self.talk.note(f"note: the column {name!r} {words}")
         return model
 
     def _categories(self) -> list[str]:
-        return [name for name, kind in self.kinds.items() if kind == "category"]
+        return [one["name"] for one in self.columns if one["kind"] == "category"]
 
     def about(self, examples: Examples) -> tuple[str, dict[str, Any]]:
-        rows, classes = len(examples[0]), self.answers.classes
-        words = f"{rows:,} rows, {len(self.kinds)} columns, {len(classes)} classes"
-        return words, {"rows": rows, "classes": classes, "loss": self.loss}
+        rows = len(examples[0])
+        words = f"{rows:,} rows, {len(self.columns)} columns, {len(self.classes)} classes"
+        return words, {"rows": rows, "classes": self.classes, "loss": self.loss}
 
     def choices(self, X: Any) -> dict[str, Sequence[Any]]:
         widths = [width / X.shape[1] for width in _WIDTHS] if self.gamma is None else [self.gamma]
@@ -180,11 +189,7 @@ class Tables(Task):
     def schema(self, model: Any) -> dict[str, Any]:
         from nashlearn import tabular
 
-        return {**tabular.table_schema(model), "target": self.target, **self.answers._asdict()}
-
-    def restore(self, model: Any, schema: Mapping[str, Any]) -> None:
-        self.target, self.kinds = schema["target"], model["columns"].kinds
-        self.answers = Answers(*(schema[name] for name in Answers._fields))
+        return super().schema(model) | tabular.table_schema(model)
 
     def _blocks(self, model: Any, X: Any) -> Iterator[tuple[slice, Any]]:
         """Rows, and what the first steps of a model make of them."""
@@ -214,14 +219,17 @@ class Tables(Task):
 
     def report_data(self, model: Any, held: Examples, learnt: Examples | None) -> dict[str, Any]:
         X, y = held
-        make = getattr(report, f"{self.answers.kind}_report_data")
+        make = getattr(report, f"{self.kind}_report_data")
+        names = dict(enumerate(map(str, self.classes))) if self.ranks else None
+        if self.options is not None and isinstance(self.classes[0], str):
+            names = dict(enumerate(self.options))
         return make(
             model,
             X,
             y,
             baselines=None if learnt is None else report.table_baselines(model, *learnt),
-            label_names=self.answers.label_names(),
-            title=f"{Path(self.data).name}: {self.answers.kind}",
+            label_names=names,
+            title=f"{Path(self.data).name}: {self.kind}",
             facts={"data": self.data, "saved model": str(self.out or self.model), "rows held out": len(y)},
         )
 
@@ -235,9 +243,11 @@ class Tables(Task):
             answers.append(_answered(model[-1], Z))
             if self.proba:
                 p.append(model[-1].predict_proba(Z))
-        table = pandas.DataFrame({"prediction": self.answers.read(np.concatenate(answers))})
+        names, found = self.options or self.classes, np.concatenate(answers).tolist()
+        if self.options is not None or self.ranks:
+            found = [names[one] if isinstance(one, int) else one for one in found]  # abstaining has a name already
+        table = pandas.DataFrame({"prediction": found})
         if self.proba:
-            names = self.answers.options or self.answers.classes
             table[[f"p({name})" for name in names]] = np.concatenate(p)
         data, counts = table.to_dict(orient="list"), {"rows": len(table)}
         return Predictions(data, lambda: table.to_csv(index=False), counts, lambda path: writer(table, path))

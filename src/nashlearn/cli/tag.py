@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -24,7 +23,6 @@ from nashlearn.datasets import parse_columns
 
 __all__ = ["Tags"]
 
-_PHRASES = ("B-", "I-")
 _DATA = "A token a line, columns between spaces, an empty line between sentences; .gz; -."
 
 Sentences = list[list[list[str]]]
@@ -35,7 +33,7 @@ class Tags(Task):
     """Sentences of tokens in columns; the labels are the tags, the last column. Models are pipelines."""
 
     name = "tag"
-    app = typer.Typer(no_args_is_help=True, help="Tag sequences of tokens: CoNLL columns in, CoNLL columns out.")
+    group = "Tag sequences of tokens: CoNLL columns in, CoNLL columns out."
     schema_types: ClassVar = {"columns": list, "classes": list}
     defaults: ClassVar = {"alpha": 1e-5, "smoothing": 0.5, "tol": 0.1}  # accuracy has settled at this gap
     grid: ClassVar = {"alpha": (1e-4, 1e-5, 1e-6), "smoothing": (0.2, 0.5, 1.0)}
@@ -43,7 +41,8 @@ class Tags(Task):
     loss: Annotated[str, typer.Option(help="zero_one, absolute, squared, or a CSV file of costs.")] = "zero_one"
     smoothing: Annotated[float | None, typer.Option(min=0.0, help="Entropic smoothing, part of the model.")] = None
     spelling: Annotated[bool, typer.Option(help="Whether to look at how words are written.")] = True
-    width: int = 0  # columns without the tags
+    columns: list[dict[str, str]] = field(default_factory=list)  # without the tags
+    classes: list[str] = field(default_factory=list)
 
     @o.Command(
         "data out | loss alpha smoothing spelling tune folds report test tol max_iter max_time checkpoint jobs seed",
@@ -71,7 +70,8 @@ class Tags(Task):
         columns = len(sentences[0][0])
         if columns < 2:
             raise ValueError(f"{named(data)} has one column; words and, in the last column, their tags are needed.")
-        self.width = self.width or columns - 1
+        names = ["word", *(f"column {j}" for j in range(2, columns))]
+        self.columns = self.columns or [{"name": name, "kind": "category"} for name in names]
         tokens = self._tokens(sentences, data)
         if tokens is sentences:
             raise ValueError(f"{named(data)} has no column of tags after its {columns} columns.")
@@ -79,25 +79,25 @@ class Tags(Task):
 
     def _tokens(self, sentences: Sentences, data: str) -> Sentences:
         """Sentences without their tags: the same where they have none."""
-        columns = len(sentences[0][0])
-        if columns not in (self.width, self.width + 1):
+        columns, width = len(sentences[0][0]), len(self.columns)
+        if columns not in (width, width + 1):
             raise ValueError(
-                f"{named(data)} has {columns} columns; the model was trained on {self.width} and the tag, which may be "
-                "left out."
+                f"{named(data)} has {columns} columns; the model was trained on {width} and the tag, which may be left "
+                "out."
             )
-        return sentences if columns == self.width else [[token[:-1] for token in one] for one in sentences]
+        return sentences if columns == width else [[token[:-1] for token in one] for one in sentences]
 
     def build(self, examples: Examples) -> Any:
-        classes = _tags(examples[1])
-        loss, options = loss_or_costs(str(self.loss), classes, "")
+        self.classes = sorted({tag for one in examples[1] for tag in one})
+        loss, options = loss_or_costs(str(self.loss), self.classes, "")
         if options is not None:
-            raise ValueError(f"{self.loss} must have a row for each tag: {shown(classes)}.")
+            raise ValueError(f"{self.loss} must have a row for each tag: {shown(self.classes)}.")
         return nashlearn.NashTagger(loss, **self.parameters(smoothing=self.smoothing))
 
     def about(self, examples: Examples) -> tuple[str, dict[str, Any]]:
-        X, classes = examples[0], _tags(examples[1])
-        words = f"{len(X):,} sentences, {sum(map(len, X)):,} tokens, {len(classes)} tags"
-        return words, {"sentences": len(X), "tags": classes, "loss": self.loss}
+        X = examples[0]
+        words = f"{len(X):,} sentences, {sum(map(len, X)):,} tokens, {len(self.classes)} tags"
+        return words, {"sentences": len(X), "tags": self.classes, "loss": self.loss}
 
     def features(self, X: Any) -> Any:
         return self._names().transform(X)
@@ -127,25 +127,15 @@ class Tags(Task):
 
         return Pipeline([("features", self._names()), ("model", model)]), {}
 
-    def schema(self, model: Any) -> dict[str, Any]:
-        names = ["word", *(f"column {j + 2}" for j in range(self.width - 1))]
-        return {
-            "columns": [{"name": name, "kind": "category"} for name in names],
-            "classes": model[-1].classes_.tolist(),
-        }
-
-    def restore(self, model: Any, schema: Mapping[str, Any]) -> None:
-        self.width = len(schema["columns"])
-
     def judge(self, model: Any, held: Examples) -> dict[str, Any]:
         """Tags and whole phrases right, and the loss; tags that training has not seen count as wrong, at no cost."""
-        from nashlearn.tagging import phrase_f1
+        from nashlearn.tagging import mark_phrases, phrase_f1
 
         (X, y), tagger = held, model[-1]
         features = model[0].transform(X)
         answers = tagger.predict(features)
         right = sum(int(np.sum(np.asarray(a) == np.asarray(b))) for a, b in zip(answers, y, strict=True))
-        tokens, unknown = sum(map(len, y)), _unknown(tagger, y)
+        tokens, unknown = sum(map(len, y)), self._unknown(y)
         found: dict[str, Any] = {"sentences": len(X), "tokens": tokens, "accuracy": right / tokens}
         if unknown:
             self.talk.warn(
@@ -154,12 +144,16 @@ class Tags(Task):
             found["unknown_tags"] = unknown
         else:
             found["task_loss"] = tagger.task_loss(features, y)
-        if all(str(tag) == "O" or str(tag).startswith(_PHRASES) for tag in tagger.classes_):
+        if mark_phrases(self.classes):
             found["phrase_f1"] = phrase_f1(answers, y)
         return found
 
+    def _unknown(self, y: Any) -> list[str]:
+        """Tags that training has not seen."""
+        return sorted({tag for one in y for tag in one} - set(self.classes))
+
     def report_data(self, model: Any, held: Examples, learnt: Examples | None) -> dict[str, Any]:
-        unknown = set(_unknown(model[-1], held[1]))
+        unknown = set(self._unknown(held[1]))
         kept = [i for i, tags in enumerate(held[1]) if unknown.isdisjoint(tags)]
         X, y = ([part[i] for i in kept] for part in held)
         return report.tagging_report_data(
@@ -183,14 +177,6 @@ class Tags(Task):
             )
 
         return Predictions({"tags": answers}, text, {"sentences": len(sentences)})
-
-
-def _tags(y: Any) -> list[str]:
-    return sorted({tag for one in y for tag in one})
-
-
-def _unknown(tagger: Any, y: Any) -> list[str]:
-    return sorted(set(_tags(y)) - set(tagger.classes_.tolist()))
 
 
 def _most_frequent(X: Sentences, y: list[list[str]], sentences: Sentences) -> list[np.ndarray]:

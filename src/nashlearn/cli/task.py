@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import UnionType
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import typer
 
@@ -52,23 +52,23 @@ class Task(ABC):
     ----------
     name : str
         In the schema of saved models.
-    app : typer.Typer or None
-        The group of its commands; None for the commands without a group.
+    group : str
+        Help of the group of its commands, which bears its name; empty for commands without a group.
     train, predict, evaluate : Command
-    kind, part : str
+    saved_as, part : str
         The class of a saved model, and its estimator whose certificate is shown.
     schema_types : mapping
-        What the schema of a saved model holds.
+        The fields, with their types, that are saved with a model.
     defaults, grid : mappings
         Parameters of the estimator where none are given, and values to choose from with ``--tune``.
     """
 
     name: ClassVar[str]
-    app: ClassVar[typer.Typer | None] = None
+    group: ClassVar[str] = ""
     train: ClassVar[o.Command]
     predict: ClassVar[o.Command]
     evaluate: ClassVar[o.Command]
-    kind: ClassVar[str] = "sklearn.pipeline.Pipeline"
+    saved_as: ClassVar[str] = "sklearn.pipeline.Pipeline"
     part: ClassVar[str] = "model"
     schema_types: ClassVar[Mapping[str, type | UnionType]]
     defaults: ClassVar[Mapping[str, Any]] = {}
@@ -76,23 +76,23 @@ class Task(ABC):
     doing: ClassVar[str] = "training"
     counted: ClassVar[str] = "sentences"
 
-    data: o.Data
+    data: Annotated[str, typer.Argument()]
     model: o.Model = Path()
-    out: o.Out = None
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to write the model.")] = None
     loss: str | None = None
-    alpha: o.Alpha = None
+    alpha: Annotated[float | None, typer.Option(min=0.0, help="Regularisation, against the mean loss.")] = None
     tune: o.Tune = False
     folds: o.Folds = 3
-    report: o.Report = None
-    test: o.Test = None
-    tol: o.Tol = None
-    max_iter: o.MaxIter = None
-    max_time: o.MaxTime = None
-    checkpoint: o.Checkpoint = None
-    jobs: o.Jobs = None
-    seed: o.Seed = 0
+    report: Annotated[Path | None, typer.Option(help="Write an HTML report on held-out data.")] = None
+    test: Annotated[str | None, typer.Option(help="Data held out for the report; else 20 % of the data.")] = None
+    tol: Annotated[float | None, typer.Option(min=0.0, help="Relative duality gap at which training ends.")] = None
+    max_iter: Annotated[int | None, typer.Option(min=1, help="Iterations allowed.")] = None
+    max_time: Annotated[float | None, typer.Option(min=0.0, help="Seconds allowed; the best model is kept.")] = None
+    checkpoint: Annotated[Path | None, typer.Option(help="Keep the state of training here, and go on from it.")] = None
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads.")] = None
+    seed: Annotated[int, typer.Option(help="Of every random choice.")] = 0
     json: o.Json = False
-    quiet: o.Quiet = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes on standard error.")] = False
 
     @cached_property
     def talk(self) -> Talk:
@@ -164,13 +164,14 @@ class Task(ABC):
         """The model as it is saved, and what there is to say about what had to be added."""
         return model, {}
 
-    @abstractmethod
     def schema(self, model: Any) -> dict[str, Any]:
         """What the commands need to know of a saved model."""
+        return {name: getattr(self, name) for name in self.schema_types}
 
-    @abstractmethod
-    def restore(self, model: Any, schema: Mapping[str, Any]) -> None:
+    def restore(self, schema: Mapping[str, Any]) -> None:
         """Take up what training has found out."""
+        for name in self.schema_types:
+            setattr(self, name, schema[name])
 
     @abstractmethod
     def judge(self, model: Any, held: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -28,10 +28,8 @@ class Tracks(Task):
     """Videos; examples are steps from frame to frame. Whole videos are held out and judged."""
 
     name = "track"
-    app = typer.Typer(
-        no_args_is_help=True, help="Link the boxes of objects in videos into tracks: MOT files in and out."
-    )
-    kind = "nashlearn.estimators.matcher.NashMatcher"
+    group = "Link the boxes of objects in videos into tracks: MOT files in and out."
+    saved_as = "nashlearn.estimators.matcher.NashMatcher"
     schema_types: ClassVar = {"memory": int, "on": str}
     defaults: ClassVar = {"alpha": 1e-2, "tol": 1e-2}
     grid: ClassVar = {"alpha": (1e-1, 1e-2, 1e-3)}
@@ -124,12 +122,6 @@ class Tracks(Task):
 
     def parts(self, y: Any) -> list[Fold]:
         return cuts(len(y), self.folds, None, "frames")  # not shuffled: frames that follow each other are alike
-
-    def schema(self, model: Any) -> dict[str, Any]:
-        return {"memory": self.memory, "on": self.on}
-
-    def restore(self, model: Any, schema: Mapping[str, Any]) -> None:
-        self.memory, self.on = schema["memory"], schema["on"]
 
     def _linked(self, model: Any, boxes: Any) -> Any:
         from nashlearn.tracking import by_matcher, follow

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,7 @@ def tagging_report_data(
         As in :mod:`nashlearn.report`.
     """
     from nashlearn.games.catalogue import named_costs
+    from nashlearn.tagging import mark_phrases, phrases
 
     sizes = [len(labels) for labels in y]
     if [len(one) for one in tokens] != sizes:
@@ -61,8 +62,14 @@ def tagging_report_data(
         unit = "cost per token"
         paid = judged.stacked(lambda one: (np.add.reduceat(costs[_coded(one, known), codes], starts), sizes))
         measures.insert(0, Measure("Mean cost", *paid))
-    if all(str(label) == "O" or str(label)[:2] in ("B-", "I-") for label in labels):
-        found = judged.stacked(_whole_phrases(truth))
+    if mark_phrases(labels):
+        marked = [phrases(one) for one in truth]
+
+        def shared(answer: list[np.ndarray]) -> tuple[Any, Any]:
+            pairs = [(phrases(one), there) for one, there in zip(answer, marked, strict=True)]
+            return [2.0 * len(a & b) for a, b in pairs], [float(len(a) + len(b)) for a, b in pairs]
+
+        found = judged.stacked(shared)
         measures.append(Measure("F1 of phrases", *found, lower_is_better=False, percent=True))
     sentence = np.repeat(np.arange(len(sizes)), sizes)
     texts = strings(None, labels)
@@ -90,19 +97,6 @@ def _coded(labels: Sequence[np.ndarray], known: list[Any]) -> np.ndarray:
     if unknown:
         raise ValueError(f"baselines hold the label {unknown[0]!r}, which the model does not know: {known}.")
     return np.array([position[label] for label in flat], dtype=np.int64)
-
-
-def _whole_phrases(truth: list[np.ndarray]) -> Callable[[list[np.ndarray]], tuple[Any, Any]]:
-    """The parts of the F1 of whole phrases."""
-    from nashlearn.tagging import phrases
-
-    marked = [phrases(labels) for labels in truth]
-
-    def found(answer: list[np.ndarray]) -> tuple[Any, Any]:
-        pairs = [(phrases(labels), there) for labels, there in zip(answer, marked, strict=True)]
-        return [2.0 * len(a & b) for a, b in pairs], [float(len(a) + len(b)) for a, b in pairs]
-
-    return found
 
 
 def _in_context(tokens: Sequence[str], i: int, sentence: int) -> dict[str, Any]:
