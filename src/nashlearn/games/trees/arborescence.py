@@ -22,7 +22,6 @@ from nashlearn.games._check import not_negative, refuse_nan, score_size, structu
 from nashlearn.games.hamming import Hamming
 from nashlearn.games.trees.best import best_trees, is_tree, workspace
 from nashlearn.games.trees.cuts import flow_scratch
-from nashlearn.games.trees.entries import tree_scratch
 from nashlearn.games.trees.equilibrium import solve_trees
 from nashlearn.games.trees.gibbs import gibbs_trees
 from nashlearn.games.trees.projection import cut_scratch, project_labelled, project_trees
@@ -229,7 +228,7 @@ class ArborescenceGame(Game):
         theta = scores.astype(np.float64, copy=False).reshape(b, n, n + 1, self.labels.n_labels or 1)
         (value, gap, entropy, risk), (q, p) = np.empty((4, b)), np.empty((2, *theta.shape))
         arguments, found = (theta, self.weights, smoothing, single_root, tol), (value, q, p, gap, entropy, risk)
-        in_threads(lambda first, last: solve_trees(*arguments, first, last, *found, tree_scratch(n)), b, n_jobs)
+        in_threads(lambda first, last: solve_trees(*arguments, first, last, *found), b, n_jobs)
         _refuse_infeasible(gap == np.inf, single_root)
         aim = tol * (1.0 + self.weights.sum() + n * smoothing)
         if smoothing == 0.0:

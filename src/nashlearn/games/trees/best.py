@@ -37,20 +37,20 @@ class Workspace(NamedTuple):
     settled: np.ndarray  # (2n,)
 
 
+@njit(cache=True, nogil=True)
 def workspace(n: int) -> Workspace:
     """Arrays for sentences of up to ``n`` tokens."""
-    small = np.int64
     return Workspace(
         np.empty((n, n + 1)),
         np.empty((n, n + 1), np.int32),
-        np.empty(2 * n, small),
-        np.empty(n, small),
+        np.empty(2 * n, np.int64),
+        np.empty(n, np.int64),
         np.empty(2 * n),
-        np.empty(2 * n, small),
-        np.empty(2 * n, small),
-        np.empty(2 * n, small),
-        np.empty(2 * n, small),
-        np.empty(n, small),
+        np.empty(2 * n, np.int64),
+        np.empty(2 * n, np.int64),
+        np.empty(2 * n, np.int64),
+        np.empty(2 * n, np.int64),
+        np.empty(n, np.int64),
         np.empty(2 * n, np.bool_),
     )
 

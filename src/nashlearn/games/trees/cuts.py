@@ -22,6 +22,7 @@ class Flow(NamedTuple):
     queue: np.ndarray  # (n + 1,)
 
 
+@njit(cache=True, nogil=True)
 def flow_scratch(n: int) -> Flow:
     """Arrays for sentences of up to ``n`` tokens."""
     return Flow(

@@ -40,6 +40,7 @@ class TreeScratch(NamedTuple):
     sets: np.ndarray  # (K, n) the cuts of the game
 
 
+@njit(cache=True, nogil=True)
 def tree_scratch(n: int) -> TreeScratch:
     """Arrays for sentences of up to ``n`` tokens."""
     return TreeScratch(

@@ -21,19 +21,13 @@ from numba import njit
 
 from nashlearn.games.trees.best import best_tree
 from nashlearn.games.trees.cuts import separate
-from nashlearn.games.trees.entries import TreeScratch, take_near, take_priced, take_replies, taken_entries
+from nashlearn.games.trees.entries import take_near, take_priced, take_replies, taken_entries, tree_scratch
 from nashlearn.games.trees.inside import into_polytope
 from nashlearn.games.trees.projection import price_cuts
 from nashlearn.games.trees.shift import shifted
 from nashlearn.solvers.interior import Saddle, saddle_point
 
-__all__ = [
-    "best_labelled",
-    "certify",
-    "solve_tree",
-    "solve_trees",
-    "tree_entropy",
-]
+__all__ = ["certify", "solve_trees"]
 
 _ROUNDS = 30
 _ITERATIONS = 100
@@ -42,7 +36,7 @@ _SLACK = 0.05  # how far from worth using those may be that are looked at next, 
 
 
 @njit(cache=True, nogil=True)
-def best_labelled(theta, n, single_root, arc, label, heads, work):
+def _best_labelled(theta, n, single_root, arc, label, heads, work):
     """The best tree of ``theta`` (n, n + 1, labels); its score, or ``-inf`` where there is none."""
     for d in range(n):
         for h in range(n + 1):
@@ -57,19 +51,6 @@ def best_labelled(theta, n, single_root, arc, label, heads, work):
     for d in range(n):
         total += arc[d, heads[d]]
     return total
-
-
-@njit(cache=True, nogil=True)
-def tree_entropy(q, n, single_root, s):
-    """``min_p <p, L q>`` of marginals ``q`` (n, n + 1): ``n`` less the hits of the tree that hits most."""
-    for d in range(n):
-        for h in range(n + 1):
-            s.other[d, h] = q[d, h]
-    best_tree(s.other, n, single_root, s.heads, s.work)
-    secured = float(n)
-    for d in range(n):
-        secured -= q[d, s.heads[d]]
-    return secured
 
 
 @njit(cache=True, nogil=True)
@@ -202,26 +183,27 @@ def _add_violated(x, at, K, n, tol, s):
 def _settle(theta, price, mu, n, single_root, tol, p, q, s):
     """Play the game of ``theta``, from which :func:`shifted` has taken what trees share; its bounds, as certified.
 
-    Entries are added until these are within ``10 tol (1 + sum_d (c_d + mu))``, or until there are no more. Without a
-    tree there is nothing to be had: ``-inf``, with a gap of ``inf``.
+    Entries are added until these are within ``10 tol (1 + sum_d (c_d + mu))``, or until there are no more; how many
+    there are at the end comes last, 0 for a tree that both players choose. Without a tree there is nothing to be had:
+    ``-inf``, with a gap of ``inf``.
     """
-    if best_labelled(theta, n, single_root, s.arc, s.label, s.heads, s.work) == -np.inf:
-        return np.inf, -np.inf, np.nan, np.nan
+    if _best_labelled(theta, n, single_root, s.arc, s.label, s.heads, s.work) == -np.inf:
+        return np.inf, -np.inf, np.nan, np.nan, 0
     _pure(n, p, q, s)
-    bounds = certify(theta, price, mu, n, single_root, p, q, s)
-    if bounds[0] - bounds[1] <= 1e-14 * (1.0 + abs(bounds[1])):
-        return bounds
-    best_labelled(theta, n, single_root, s.arc, s.label, s.heads, s.work)
+    upper, lower, entropy, risk = certify(theta, price, mu, n, single_root, p, q, s)
+    if upper - lower <= 1e-14 * (1.0 + abs(lower)):
+        return upper, lower, entropy, risk, 0
+    _best_labelled(theta, n, single_root, s.arc, s.label, s.heads, s.work)
     K = _seed(n, single_root, s)
     reach, take = _REACH * (price[:n].max() + mu), np.zeros(theta.shape, np.bool_)
     take_near(theta, n, reach, take, s)
     entries = 0
-    while bounds[0] - bounds[1] > 10.0 * tol * (1.0 + price[:n].sum() + n * mu):
+    while upper - lower > 10.0 * tol * (1.0 + price[:n].sum() + n * mu):
         at = taken_entries(theta, n, single_root, take, s)
         if at.shape[1] > entries:
             entries = at.shape[1]
             K, y, lam = _play(theta, price, mu, n, single_root, tol, at, K, p, q, s)
-            bounds = certify(theta, price, mu, n, single_root, p, q, s)
+            upper, lower, entropy, risk = certify(theta, price, mu, n, single_root, p, q, s)
             take_replies(theta, n, single_root, take, s)
             take_priced(theta, _SLACK * price[:n].max(), y, lam, K, n, take, s)
         elif reach < np.inf:
@@ -229,29 +211,7 @@ def _settle(theta, price, mu, n, single_root, tol, p, q, s):
             take_near(theta, n, reach, take, s)
         else:
             break
-    return bounds
-
-
-@njit(cache=True, nogil=True)
-def solve_tree(
-    scores: np.ndarray,
-    price: np.ndarray,
-    mu: float,
-    n: int,
-    single_root: bool,
-    tol: float,
-    p: np.ndarray,
-    q: np.ndarray,
-    s: TreeScratch,
-) -> tuple[float, float]:
-    """Solve one game into ``p`` and ``q`` (n, n + 1, labels); its value from below and its gap, inf without a tree.
-
-    ``scores`` (n, n + 1, labels) are finite or ``-inf``; ``price`` (n,) is what a wrong head costs.
-    """
-    theta = np.empty(scores.shape)
-    offset = shifted(scores, n, single_root, theta)
-    upper, lower, _, _ = _settle(theta, price, mu, n, single_root, tol, p, q, s)
-    return offset + lower, max(upper - lower, 0.0)
+    return upper, lower, entropy, risk, entries
 
 
 @njit(cache=True, nogil=True)
@@ -302,7 +262,6 @@ def solve_trees(
     gap: np.ndarray,
     entropy: np.ndarray,
     risk: np.ndarray,
-    s: TreeScratch,
 ) -> None:
     """Solve the sentences ``start`` to ``stop`` of a batch (b, n, n + 1, labels).
 
@@ -311,15 +270,15 @@ def solve_trees(
     lose holds for linear bounds of the smoothing at any point, so for those at ``q`` before it was moved.
     """
     n = scores.shape[1]
-    theta = np.empty(scores.shape[1:])
+    theta, s = np.empty(scores.shape[1:]), tree_scratch(n)
     for i in range(start, stop):
         if np.isnan(scores[i]).any():
             value[i] = gap[i] = entropy[i] = risk[i] = np.nan
             q[i] = p[i] = np.nan
             continue
         offset = shifted(scores[i], n, single_root, theta)
-        upper, lower, entropy[i], risk[i] = _settle(theta, price, mu, n, single_root, tol, p[i], q[i], s)
-        if scores.shape[3] == 1 and _complete(theta, n):
+        upper, lower, entropy[i], risk[i], entries = _settle(theta, price, mu, n, single_root, tol, p[i], q[i], s)
+        if entries and scores.shape[3] == 1 and _complete(theta, n):
             into_polytope(q[i, :, :, 0], n, single_root, s.cuts.members, s.flow)
             lower, entropy[i], risk[i] = _secured(theta, price, mu, n, single_root, q[i], s)
         value[i], gap[i] = offset + lower, max(upper - lower, 0.0)

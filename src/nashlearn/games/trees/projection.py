@@ -50,6 +50,7 @@ class Cuts(NamedTuple):
     slope: np.ndarray  # (n, n + 1)
 
 
+@njit(cache=True, nogil=True)
 def cut_scratch(n: int) -> Cuts:
     """Room for ``3 n + 8`` cuts of sentences of up to ``n`` tokens."""
     K = 3 * n + 8
