@@ -81,7 +81,7 @@ def _sweeps(
         while True:
             rounds = min(rounds, max_iter - done)
             tables[low:high] = 0.0
-            play(loss, forest, S, tops, W, W, eps, rounds, p, q, tables, weight, first, first + n, lost, sums)
+            play(loss, forest, S, W, tops, W, eps, rounds, p, q, tables, weight, first, first + n, lost, sums)
             done += rounds
             value[b], gap[b] = sums[first, 0], max(sums[first, 1] - sums[first, 2], 0.0)
             if lost[first] or not gap[b] > tol * n or done >= max_iter:

@@ -171,7 +171,7 @@ def _marginals(t, root, end, again, W, node, below, up, outside, pair, spread, m
 
 @njit(cache=True, nogil=True)
 def _sums(
-    loss, t, root, end, f, tops, R, eps, w, p, q, E, own, node, below, up, scale, pair, spread, mass, high, lifted
+    loss, t, root, end, f, T, tops, W, eps, w, p, q, E, own, node, below, up, scale, pair, spread, mass, high, lifted
 ):
     """Scale ``q`` and add the edges' marginals to ``E``, weighted.
 
@@ -215,16 +215,16 @@ def _sums(
                 add_outer(own, 0, pair, j, up, j, 1.0, k)
             i += 1
         if i == end or table[i] != e:
-            scored += flush(own, R, E, e, w, k)
+            scored += flush(own, T, W, E, e, w, k)
     return value + eps * np.log(norm), cost, risk, scored
 
 
 @njit(cache=True, nogil=True)
-def play(loss, t, f, tops, W, R, eps, rounds, p, q, E, weight, first, last, lost, sums):
+def play(loss, t, f, T, tops, W, eps, rounds, p, q, E, weight, first, last, lost, sums):
     """Play the components of the nodes ``first..last - 1``; write ``p``, ``q``, and add edge marginals to ``E``.
 
-    ``W`` holds exp(table / eps), ``tops`` the largest entry of each table, which was taken out, and ``R`` the table
-    times ``W``. ``E`` sums the edges' marginals divided by ``W``, each component's times the ``weight`` of its root.
+    ``T`` holds the tables, ``tops`` the largest entry of each, and ``W`` exp((T - tops) / eps). ``E`` sums the edges'
+    marginals divided by ``W``, each component's times the ``weight`` of its root.
     Row ``root`` of ``sums`` gets the component's smoothed value at ``p``, ``<p, L q>``, its least over ``p``, and
     ``<scores, q>``. A component out of range sets ``lost`` at its root instead and adds nothing.
     """
@@ -260,8 +260,8 @@ def play(loss, t, f, tops, W, R, eps, rounds, p, q, E, weight, first, last, lost
         if good:
             w = weight[root]
             sums[root, 0], sums[root, 1], sums[root, 2], sums[root, 3] = _sums(
-                loss, t, root, end, f, tops, R, eps, w, p, q, E, own, node, below, up, scale, pair, spread, mass, high,
-                lifted,
+                loss, t, root, end, f, T, tops, W, eps, w, p, q, E, own, node, below, up, scale, pair, spread, mass,
+                high, lifted,
             )  # fmt: skip
         else:
             lost[root] = True

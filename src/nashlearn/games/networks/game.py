@@ -224,9 +224,10 @@ class MarkovGame(Game):
             (one,) = found
             return replace(one, state=state)
         numbers = np.array([(one.value, one.gap, one.entropy, one.risk) for one in found]).reshape(-1, 4)
-        value, gap, entropy, risk = numbers.T
-        q = np.array([packed(*one.q) for one in found]).reshape(rows.shape)
-        p = np.array([one.p for one in found]).reshape(-1, *game.option_shape)
+        dtype = np.float32 if getattr(scores, "dtype", None) == np.float32 else np.float64
+        value, gap, entropy, risk = numbers.T.astype(dtype)
+        q = np.array([packed(*one.q) for one in found], dtype=dtype).reshape(rows.shape)
+        p = np.array([one.p for one in found], dtype=dtype).reshape(-1, *game.option_shape)
         return Equilibrium(value, q, p, gap, entropy, risk, state=state)
 
     def argmax(self, scores: Any) -> np.ndarray:
@@ -269,13 +270,17 @@ class MarkovGame(Game):
     def score(self, scores: Any, y: Any) -> Any:
         """The score of the labelling ``y`` (n,), or those of (b, n)."""
         game, rows, alone = self._rows(scores)
-        found = inner(rows, game.labels.vertex(np.asarray(y)[None] if alone else y))
+        y = np.asarray(y)[None] if alone else np.asarray(y)
+        if len(y) != len(rows):
+            raise ValueError(f"y must hold one label for each of the {len(rows)} instances; got {len(y)}")
+        found = inner(rows, game.labels.vertex(y))
         return found[0] if alone else found
 
     def loss_value(self, scores: Any, y: Any, smoothing: float = 0.0) -> Any:
         """The surrogate loss ``F(scores) - <scores, y>`` of a labelling ``y`` (n,), or those of (b, n)."""
         truth = self.score(scores, y)
-        return self.solve(scores, smoothing=smoothing).value - truth
+        value = self.solve(scores, smoothing=smoothing).value
+        return (value - truth).astype(value.dtype)
 
     def _rows(self, scores: Any) -> tuple[MarkovGame, np.ndarray, bool]:
         """The game of as many nodes as scores have, these packed and checked, and whether they came as a pair."""

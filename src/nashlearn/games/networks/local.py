@@ -159,7 +159,8 @@ class LocalSolver:
         multipliers = np.where(alpha >= 0, unit * found.y[alpha], 0.0)
         left = np.where(labels, f, -np.inf), stars.heated(np.where(pairs, T, -np.inf), 0.0)
         upper = stars.bound(self.loss, self.graph, *left, 0.0, p, multipliers)
-        return float(upper), self.secured(f, T, q, joint), (q, joint), p
+        lower = self.secured(f, T, q, joint)
+        return float(upper), lower, (q, _allowed(joint, T, lower)), p
 
     def _marginals(
         self, z: np.ndarray, labels: np.ndarray, pairs: np.ndarray, n_nodes: int, n_tables: int
@@ -260,12 +261,17 @@ class LocalSolver:
             lower = self.secured(f, T, q, joint) + smoothing * entropy
             if upper - lower <= tol:
                 break
-        risk, p = self.risk(q), state[0][:, : max(L.shape[0] for L in self.costs)]
+        risk, p, joint = self.risk(q), state[0][:, : max(L.shape[0] for L in self.costs)], _allowed(joint, T, lower)
         return finished(upper, lower, (q, joint), p, risk, risk + smoothing * entropy, tol, state)
 
     def risk(self, q: np.ndarray) -> float:
         """``min_p <p, L q>``."""
         return float(stars.risk(self.loss, q))
+
+
+def _allowed(joint: np.ndarray, T: np.ndarray, lower: float) -> np.ndarray:
+    """Marginals without the rounding that is on forbidden pairs, where that is all there is on them."""
+    return np.where(np.isneginf(T), 0.0, joint) if lower > -np.inf else joint
 
 
 def _entropy(q: np.ndarray) -> float:

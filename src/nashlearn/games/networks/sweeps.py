@@ -60,7 +60,6 @@ def sweep(networks: Networks, S: np.ndarray, T: np.ndarray, state: State, rounds
     k, eps, shared, q = networks.k, state.smoothing, len(T) == 1, networks.room
     tops = T.max(axis=(1, 2)) if len(T) else np.zeros(0)
     W = np.exp((T - tops[:, None, None]) / eps)
-    R = T * W
     blocks = networks.blocks
     if shared:
         tables = np.zeros((len(blocks), 1, k, k))
@@ -74,10 +73,11 @@ def sweep(networks: Networks, S: np.ndarray, T: np.ndarray, state: State, rounds
 
     def block(i: int) -> None:
         first, last = blocks[i]
-        play(networks.loss, forest, S, tops, W, R, eps, rounds, state.p, q, tables[i], of_rows, first, last, lost, sums)
+        play(networks.loss, forest, S, T, tops, W, eps, rounds, state.p, q, tables[i], of_rows, first, last, lost, sums)
 
     run(block, [(i,) for i in range(len(blocks))])
-    direct = np.zeros_like(T)
+    edges = tables.sum(axis=0) if shared else tables[0] if blocks else np.zeros_like(T)
+    edges *= W
     if lost.any():
         flat = networks.tables(T)
         beyond = [rows for rows in (_lost(networks, lost, *cut) for cut in blocks) if rows.size]
@@ -88,12 +88,11 @@ def sweep(networks: Networks, S: np.ndarray, T: np.ndarray, state: State, rounds
         ):
             inner = rows[networks.forest.parent[rows] >= 0]
             table = np.zeros_like(inner) if shared else networks.forest.table[inner]
-            np.add.at(direct, table, of_rows[inner, None, None] * pairs)
-    edges = (tables.sum(axis=0) if shared else tables[0] if blocks else direct) * W
+            np.add.at(edges, table, of_rows[inner, None, None] * pairs)
     found = np.zeros((5, networks.sizes.size))
     for total, column in zip(found, sums[networks.roots].T, strict=False):
         total[:] = np.bincount(networks.owner[networks.roots], column, total.size)
-    return _with_others(networks, S, T, state, rounds, run, found, edges + direct)
+    return _with_others(networks, S, T, state, rounds, run, found, edges)
 
 
 def _with_others(

@@ -126,14 +126,15 @@ def add_outers(E, t, X, i, Y, j, k):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
-def flush(own, R, E, t, scale, k):
-    """Add ``scale`` times the table in ``own`` to ``E[t]`` and clear it; its inner product with ``R[t]``."""
+def flush(own, T, W, E, t, scale, k):
+    """Add ``scale`` times the table in ``own`` to ``E[t]`` and clear it; its inner product with ``T[t] W[t]``."""
     s = 0.0
     for a in range(k):
         for b in range(k):
-            x = own[0, a, b]
-            s += x * R[t, a, b]
-            E[t, a, b] += scale * x
+            s += own[0, a, b] * W[t, a, b] * T[t, a, b]
+        for b in range(k):
+            E[t, a, b] += scale * own[0, a, b]
+        for b in range(k):
             own[0, a, b] = 0.0
     return s
 

@@ -51,20 +51,19 @@ class NetworkDesign:
         Where edges share a table their marginals come as a sum, weighted as :class:`Networks` was told: by ``omega``.
         """
         (nodes, pairs), split = q, self.nodes.n_weights
-        moments = np.empty(self.n_weights)
-        if np.ptp(omega) == 0:
-            self.nodes.gradient(nodes, moments[:split], self._run)
-            moments[:split] *= omega[0]
-        else:
+        moments, alike = np.empty(self.n_weights), np.ptp(omega) == 0
+        if not alike:
             if self._weighted is None:
                 self._weighted = np.empty_like(nodes)
-            np.multiply(nodes, omega[self.networks.owner, None], out=self._weighted)
-            self.nodes.gradient(self._weighted, moments[:split], self._run)
+            nodes = np.multiply(nodes, omega[self.networks.owner, None], out=self._weighted)
+        self.nodes.gradient(nodes, moments[:split], self._run)
+        if self.edges is not None:
+            each = self.edges if alike else np.repeat(omega, self.networks.edge_counts)[:, None] * self.edges
+            moments[split:] = (each.T @ pairs.reshape(-1, self.networks.k**2)).ravel()
+        if alike:
+            moments *= omega[0]
         if self.edges is None:
             moments[split:] = pairs.ravel()
-        else:
-            each = np.repeat(omega, self.networks.edge_counts)[:, None]
-            moments[split:] = (self.edges.T @ (each * pairs.reshape(-1, self.networks.k**2))).ravel()
         return moments
 
     def curvature(self, omega: np.ndarray) -> np.ndarray:
