@@ -1,132 +1,110 @@
-"""Every game that the library ships, with the vertices of both polytopes listed and its certificates within reach.
+"""Every game that the library ships, and one of a user's own polytopes, with their vertices listed.
 
 A further game is one more entry of :func:`shipped`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from importlib import import_module
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 import pytest
+from cases import Case, Report
 from enumeration import chain, matching_vertices, matchings, one_hot, pair_table, tree_heads
-from given_rows import rows_gap
+from row_certificates import rows_gap, smoothed_gap
 from scipy.optimize import linprog
 
 from nashlearn import games
+from nashlearn.game import Game
 from nashlearn.games.matchings.kernels import _certificate
 from nashlearn.games.networks import exact, local
 from nashlearn.games.rows.thresholds import ThresholdGame
 from nashlearn.games.trees.entries import tree_scratch
-from nashlearn.games.trees.equilibrium import certify, tree_entropy
+from nashlearn.games.trees.equilibrium import certify
 from nashlearn.games.trees.parts import all_grandparents, all_siblings
-from nashlearn.solvers import double_oracle
+from nashlearn.solvers import double_oracle, matrix_game
 
-Certificate = Callable[[np.ndarray, np.ndarray, np.ndarray], float]
-Report = Callable[[np.ndarray, float, np.random.Generator], tuple[float, np.ndarray, np.ndarray]]
-
-
-@dataclass(frozen=True)
-class Shipped:
-    """A game on vectors: ``<theta, q> + <p, L q>`` with ``q`` in the hull of ``labels``, ``p`` in that of ``options``.
-
-    Attributes
-    ----------
-    certificates : dict of (theta, p, q) -> gap
-        What the library says of strategies that it is given.
-    reports : dict of (theta, size, rng) -> gap, p, q
-        What it says of its own, where its solver was disturbed by about ``size``.
-    solve : theta -> gap, p, q
-        The game as it is played.
-    exact : bool
-        Whether gaps are those over the listed vertices; else they may be larger.
-    fixed : int
-        How many last coordinates are constants, whose scores must be 0.
-    """
-
-    id: str
-    labels: np.ndarray
-    options: np.ndarray
-    L: np.ndarray
-    solve: Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray]]
-    certificates: dict[str, Certificate] = field(default_factory=dict)
-    reports: dict[str, Report] = field(default_factory=dict)
-    exact: bool = True
-    fixed: int = 0
-
-    def scores(self, rng: np.random.Generator) -> np.ndarray:
-        theta = rng.normal(size=self.labels.shape[1]) * 10.0 ** rng.uniform(-1, 0.7)
-        theta[theta.size - self.fixed :] = 0.0
-        return theta
-
-    def gap(self, theta: np.ndarray, p: np.ndarray, q: np.ndarray) -> float:
-        """The true one, by enumeration."""
-        upper = (self.labels @ (theta + p @ self.L)).max()
-        return float(upper - theta @ q - (self.options @ (self.L @ q)).min())
+# ---------------------------------------------------------------------------------------------------------------- rows
 
 
-# ------------------------------------------------------------------------------------------------------------- simplex
-
-
-def _sides(game: Any, shape: tuple[int, ...] = ()) -> Certificate:
-    """``upper - lower`` of a game whose scores are arrays of this shape."""
-
-    def gap(theta, p, q):
-        scores, p, q = (x.reshape(1, *(shape or (-1,))) for x in (theta, p, q))
-        return float(game.upper(scores, p)[0] - game.lower(scores, q)[0])
-
-    return gap
-
-
-def _solved(game: Any, shape: tuple[int, ...] = ()) -> Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray]]:
-    def solve(theta):
-        found = game.solve(theta.reshape(1, *(shape or (-1,))))
-        return float(found.gap[0]), found.p[0].ravel(), found.q[0].ravel()
-
-    return solve
-
-
-def simplex(id: str, game: Any, L: Any) -> Shipped:
+def simplex(id: str, game: Any, L: Any, symmetry: np.ndarray | None = None) -> Case:
     L = np.asarray(L, dtype=float)
-    certificates = {"sides": _sides(game), "rows": rows_gap(game.params)}
-    return Shipped(id, np.eye(L.shape[1]), np.eye(L.shape[0]), L, _solved(game), certificates)
+    options, k = L.shape
+    return Case(
+        id, game, np.arange(k), np.eye(k), np.eye(options), L, level=np.ones(k), symmetry=symmetry,
+        scaled=lambda c: games.cost(c * L),
+        certificates={"rows": rows_gap(game.params)}, smoothed={"rows": smoothed_gap(game.params)},
+    )  # fmt: skip
 
 
-def thresholds(m: int) -> Shipped:
-    """Vertices of the cube with a last coordinate 1, since ``p + q - 2 p q`` is not bilinear without."""
-    corners = np.array([[*corner, 1.0] for corner in product((0.0, 1.0), repeat=m)])
+def thresholds(m: int) -> Case:
+    """``p + q - 2 p q``, summed over thresholds; labels are named by booleans."""
+    corners = np.array(list(product((False, True), repeat=m)))
     L = np.diag(np.r_[np.full(m, -2.0), 0.0])
     L[:-1, -1] = L[-1, :-1] = 1.0
-    game = ThresholdGame(m)
-    rows, plain = rows_gap(game.params), _solved(game)
-
-    def solve(theta):
-        gap, p, q = plain(theta[:-1])
-        return gap, np.append(p, 1.0), np.append(q, 1.0)
-
-    certificates = {"rows": lambda theta, p, q: rows(theta[:-1], p[:-1], q[:-1])}
-    return Shipped(f"thresholds-{m}", corners, corners, L, solve, certificates, fixed=1)
+    game, vertices = ThresholdGame(m), corners.astype(float)
+    certificates = {"rows": rows_gap(game.params)}
+    return Case(
+        f"thresholds-{m}", game, corners, vertices, vertices, L, symmetry=np.arange(m)[::-1],
+        certificates=certificates, smoothed={"rows": smoothed_gap(game.params)},
+    )  # fmt: skip
 
 
-# -------------------------------------------------------------------------------------------------------- double oracle
+def rows() -> list[Case]:
+    rng = np.random.default_rng(5)
+    w, c = np.array([0.3, 1.0, 2.5, 1.0]), np.array([0.1, 0.6, 0.4, 0.0])
+    t, tw = np.array([-2.0, -1.7, 0.4, 0.5, 3.0]), np.array([1.0, 0.5, 2.0, 1.0, 0.1])
+    far, steps = np.abs(t[:, None] - t), np.abs(np.arange(4.0)[:, None] - np.arange(4.0))
+    back, turn, wrong = np.arange(4)[::-1], np.roll(np.arange(4), 1), 1.0 - np.eye(4)
+    found = [simplex(f"zero_one-{k}", games.zero_one(k), 1.0 - np.eye(k), np.roll(np.arange(k), 1)) for k in (1, 2, 5)]
+    for k in (1, 2):
+        found.append(simplex(f"absolute-{k}", games.absolute(k), steps[:k, :k]))
+        found.append(simplex(f"squared-{k}", games.squared(k), steps[:k, :k] ** 2))
+    found += [
+        simplex("zero_one-weighted", games.zero_one(4, weights=w), wrong * w),
+        simplex("absolute", games.absolute(4), steps, back),
+        simplex("absolute-uneven", games.absolute(5, values=t), far),
+        simplex("absolute-weighted", games.absolute(5, values=t, weights=tw), far * tw),
+        simplex("squared", games.squared(4), steps**2, back),
+        simplex("squared-uneven", games.squared(5, values=t), far**2),
+        simplex("squared-weighted", games.squared(5, values=t, weights=tw), far**2 * tw),
+        simplex("abstain-1", games.abstain(1, 0.3), [[0.0], [0.3]]),
+        simplex("abstain-per-label", games.abstain(4, c), np.vstack([wrong, c])),
+    ]
+    for a in (0.0, 0.2, 0.5, 0.7, 1.0, 1.5):
+        found.append(simplex(f"abstain-{a}", games.abstain(4, a), np.vstack([wrong, np.full(4, a)]), turn))
+    for id, L in {
+        "cost-square": rng.random((6, 6)),
+        "cost-tall": rng.random((7, 3)),
+        "cost-wide": rng.random((3, 6)),
+        "cost-ties": rng.integers(0, 3, (5, 5)),
+        "cost-twins": np.repeat(rng.integers(0, 2, (4, 4)), 2, axis=0),
+        "cost-zero": np.zeros((2, 3)),
+        "cost-one-option": rng.random((1, 4)),
+        "cost-one-label": rng.random((4, 1)),
+    }.items():
+        found.append(simplex(id, games.cost(L), L))
+    return [*found, thresholds(1), thresholds(3)]
+
+
+# ------------------------------------------------------------------------------------------------------- double oracle
 
 
 @contextmanager
 def _disturbed_oracle(size: float, rng: np.random.Generator) -> Iterator[None]:
     """The double oracle with restricted games whose solutions are mixed with others."""
-    solved = double_oracle._matrix_game
+    solved = matrix_game.solve
 
     def mixed(A, scores):
         value, mu, nu = solved(A, scores)
         return value, *((1 - size) * x + size * rng.dirichlet(np.ones(x.size)) for x in (mu, nu))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(double_oracle, "_matrix_game", mixed)
+        patch.setattr(matrix_game, "solve", mixed)
         yield
 
 
@@ -139,104 +117,119 @@ def _oracle_report(game: Any) -> Report:
     return report
 
 
-def spanning_tree(edges) -> Shipped:
-    game = games.spanning_tree(edges)
-    m = len(edges)
-    vertices = np.array([v for v in product((0.0, 1.0), repeat=m) if _spans(np.array(v, dtype=bool), edges, game)])
-    # Losses count the edges of the true tree that the other lacks.
-    L = np.full((m, m), 1.0 / (game.labels.n - 1)) - np.eye(m)
-    certificates, reports = {"sides": _sides(game)}, {"double oracle": _oracle_report(game)}
-    return Shipped("spanning_tree", vertices, vertices, L, _solved(game), certificates, reports)
+def spanning_tree(edges) -> Case:
+    """Losses count the edges of the true tree that the other lacks."""
+    game, m = games.spanning_tree(edges), len(edges)
+    n = 1 + max(map(max, edges))
+    trees = np.array([v for v in product((False, True), repeat=m) if _spans(v, edges, n)])
+    flat, level = trees.astype(float), np.full(m, 1.0 / (n - 1))
+    L = np.tile(level[:, None], m) - np.eye(m)
+    return Case(
+        "spanning_tree", game, trees, flat, flat, L, level=level, reports={"double oracle": _oracle_report(game)}
+    )
 
 
-def _spans(chosen, edges, game) -> bool:
-    if chosen.sum() != game.labels.n - 1:
-        return False
-    part = np.arange(game.labels.n)
+def _spans(chosen, edges, n: int) -> bool:
+    part = np.arange(n)
     for (u, v), used in zip(edges, chosen, strict=True):
         if used:
             part[part == part[u]] = part[v]
-    return bool((part == part[0]).all())
+    return sum(chosen) == n - 1 and bool((part == part[0]).all())
+
+
+class Subsets:
+    """A user's own polytope: ``k`` of ``n`` items, named by their numbers."""
+
+    def __init__(self, n: int, k: int):
+        self.n, self.k = n, k
+
+    def argmax(self, scores):
+        return np.argsort(-scores, axis=1, kind="stable")[:, : self.k]
+
+    def vertex(self, labels):
+        vertices = np.zeros((len(labels), self.n))
+        np.put_along_axis(vertices, np.asarray(labels), 1.0, axis=1)
+        return vertices
+
+
+def subsets(n: int, k: int) -> Case:
+    game = Game(Subsets(n, k), Subsets(n, k), games.Hamming(np.ones(n), 1 / k))
+    names = np.array(list(combinations(range(n), k)))
+    flat = one_hot(names, n).sum(axis=1)
+    L = np.full((n, n), 1.0 / k) - np.eye(n)
+    reports = {"double oracle": _oracle_report(game)}
+    return Case("own-subsets", game, names, flat, flat, L, level=np.full(n, 1.0 / k), reports=reports)
 
 
 # -------------------------------------------------------------------------------------------------- matchings and trees
 
 
-def _hamming(weights: np.ndarray, rows: int) -> np.ndarray:
-    """``<w, q> - <p, w q>`` on flat entries: every option has ``rows`` entries 1 where the left elements are."""
-    inside = np.zeros(weights.shape)
-    inside[:rows] = 1.0
-    return np.outer(inside.ravel() / rows, weights.ravel()) - np.diag(weights.ravel())
+def matching(id: str, n1: int, n2: int, partial: bool, weights: Any = None, symmetry=None) -> Case:
+    def made(c: float) -> Any:
+        price = c * (np.ones(n1) if weights is None else np.asarray(weights))
+        return games.partial_matching(n1, n2, weights=price) if partial else games.matching(n1, weights=price)
 
-
-def matching(id: str, game: Any, n1: int, n2: int, partial: bool) -> Shipped:
-    vertices = matching_vertices(matchings(n1, n2, partial), n2, partial)
+    game, names = made(1.0), matchings(n1, n2, partial)
+    vertices = matching_vertices(names, n2, partial)
     shape, flat = vertices.shape[1:], vertices.reshape(len(vertices), -1)
+    price, inside = np.zeros(shape), np.zeros(shape)
+    given = np.ones(n1) if weights is None else np.asarray(weights)
+    price[:n1] = given[:, None] if given.ndim == 1 else given
+    inside[:n1] = 1.0 / n1
+    L = np.outer(inside.ravel(), price.ravel()) - np.diag(price.ravel())
 
-    def compiled(theta, p, q):
+    def smoothed(theta, smoothing, p, q):
         scores, p, q = (x.reshape(shape).copy() for x in (theta, p, q))
+        if partial:
+            scores[-1, -1] = 0.0
         work, column = np.empty(shape), np.empty(n1, np.int64)
-        found = _certificate(scores, game.weights, n1, 0.0, p, q, work, column, np.empty(n1), np.empty(n2))
-        return float(found[2])
+        arrays = work, column, np.empty(n1), np.empty(n2)
+        return float(_certificate(scores, price, n1, smoothing, p, q, *arrays)[-1])
 
-    certificates = {"sides": _sides(game, shape), "compiled": compiled}
-    # In a partial matching the corner is void: 0 in every vertex, and no score counts there.
-    return Shipped(id, flat, flat, _hamming(game.weights, n1), _solved(game, shape), certificates, fixed=int(partial))
+    return Case(
+        id, game, names, flat, flat, L, binding=True, level=inside.ravel(), scaled=made, tol=1e-7, symmetry=symmetry,
+        certificates={"compiled": lambda theta, p, q: smoothed(theta, 0.0, p, q)}, smoothed={"compiled": smoothed},
+    )  # fmt: skip
 
 
-def arborescence(id: str, game: Any, weights: np.ndarray | None = None) -> Shipped:
-    n, single_root, n_labels = game.labels.n, game.labels.single_root, game.labels.n_labels or 1
-    heads = tree_heads(n, single_root)
-    arcs = one_hot(heads, n + 1)
-    if n_labels > 1:
-        names = one_hot(np.array(list(product(range(n_labels), repeat=n))), n_labels)
-        arcs = np.einsum("tdh,ldj->tldhj", arcs, names)
-    flat = arcs.reshape(-1, n * (n + 1) * n_labels)
-    price = np.ones(n) if weights is None else np.asarray(weights)
-    width = (n + 1) * n_labels
-    L = np.kron(np.diag(price), 1.0 - np.eye(width))
-    shape = game.labels.shape
-    own = np.zeros(shape, dtype=bool)
-    own[np.arange(n), np.arange(1, n + 1)] = True
+def arborescence(id: str, n: int, single_root=False, n_labels: int | None = None, weights=None, symmetry=None) -> Case:
+    def made(c: float) -> Any:
+        return games.arborescence(n, single_root, n_labels=n_labels, weights=c * price)
 
-    def compiled(theta, p, q):
-        scores = np.where(own, -np.inf, theta.reshape(shape)).reshape(n, n + 1, n_labels)
-        p, q = (x.reshape(n, n + 1, n_labels).copy() for x in (p, q))
-        upper, lower = certify(scores, price, 0.0, n, single_root, p, q, tree_scratch(n))
+    price, width = np.ones(n) if weights is None else np.asarray(weights), n_labels or 1
+    game, names = made(1.0), tree_heads(n, single_root)
+    arcs = one_hot(names, n + 1)[..., None]
+    if n_labels:
+        kinds = np.array(list(product(range(n_labels), repeat=n)))
+        arcs = np.einsum("tdhx,ldj->tldhj", arcs, one_hot(kinds, n_labels)).reshape(-1, n, n + 1, n_labels)
+        names = np.array([np.column_stack([heads, own]) for heads in names for own in kinds])
+    flat = arcs.reshape(len(arcs), -1)
+    L = np.kron(np.diag(price), 1.0 - np.eye((n + 1) * width))
+    own = np.eye(n, n + 1, 1, dtype=bool)[:, :, None]
+
+    def smoothed(theta, smoothing, p, q):
+        theta, p, q = (x.reshape(n, n + 1, width).copy() for x in (theta, p, q))
+        scores = np.where(own, -np.inf, theta)
+        upper, lower, *_ = certify(scores, price, smoothing, n, single_root, p, q, tree_scratch(n))
         return float(upper - lower)
 
-    certificates = {"sides": _sides(game, shape), "compiled": compiled}
-    if n_labels == 1 and weights is None:
-
-        def entropy(theta, p, q):
-            """The gap with the training problem's ``min_p <p, L q>``."""
-            upper = float(game.upper(theta.reshape(1, *shape), p.reshape(1, *shape))[0])
-            return upper - theta @ q - tree_entropy(q.reshape(n, n + 1).copy(), n, single_root, tree_scratch(n))
-
-        certificates["entropy"] = entropy
-    return Shipped(id, flat, flat, L, _solved(game, shape), certificates)
+    level = np.zeros((n, n + 1, width))
+    level[0] = 1.0
+    return Case(
+        id, game, names, flat, flat, L, binding=True, level=level.ravel(), scaled=made, tol=1e-7, symmetry=symmetry,
+        certificates={"compiled": lambda theta, p, q: smoothed(theta, 0.0, p, q)}, smoothed={"compiled": smoothed},
+    )  # fmt: skip
 
 
-def tree_parts(id: str, parts, single_root: bool) -> Shipped:
-    """Coordinates: arcs, then parts; scores of arcs from tokens to themselves are ignored."""
+def tree_parts(id: str, parts, single_root: bool) -> Case:
+    """Coordinates: arcs, then parts."""
     n = 3
-    game = games.tree_parts(n, parts, single_root)
-    arcs = one_hot(tree_heads(n, single_root), n + 1)
+    game, names = games.tree_parts(n, parts, single_root), tree_heads(n, single_root)
+    arcs = one_hot(names, n + 1)
     both = np.array([[min(x[d, h] for d, h in part) for part in parts] for x in arcs]).reshape(len(arcs), -1)
     flat = arcs.reshape(len(arcs), -1)
     labels, split = np.hstack([flat, both]), flat.shape[1]
     L = np.hstack([np.kron(np.eye(n), 1.0 - np.eye(n + 1)), np.zeros((split, both.shape[1]))])
-
-    def cut(x):
-        return x[None, :split].reshape(1, n, n + 1), x[None, split:]
-
-    def sides(theta, p, q):
-        return float(game.upper(*cut(theta), cut(p)[0])[0] - game.lower(*cut(theta), cut(q))[0])
-
-    def solve(theta):
-        found = game.solve(*cut(theta))
-        return float(found.gap[0]), found.p[0].ravel(), np.r_[found.q[0][0].ravel(), found.q[1][0]]
-
     allowed = (~np.eye(n, n + 1, 1, dtype=bool)).ravel()
 
     def report(theta, size, rng):
@@ -253,9 +246,15 @@ def tree_parts(id: str, parts, single_root: bool) -> Shipped:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(import_module("nashlearn.games.trees.parts"), "linprog", mixed)
-            return solve(theta)
+            found = game.solve(theta[None])
+        return float(found.gap[0]), found.p[0].ravel(), found.q[0].ravel()
 
-    return Shipped(id, labels, flat, L, solve, {"sides": sides}, {"programme": report}, exact=not parts)
+    level = np.zeros(labels.shape[1])
+    level[: n + 1] = 1.0
+    return Case(
+        id, game, names, labels, flat, L, exact=not parts, binding=True, level=level, tol=1e-7,
+        reports={"programme": report},
+    )  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------------------------ networks
@@ -277,81 +276,62 @@ def _disturbed_programme(size: float, rng: np.random.Generator) -> Iterator[None
         yield
 
 
-def network(id: str, edges, states, L, relaxed: bool = False, loss: Any = None, weights=None) -> Shipped:
+def network(id: str, edges, states, L, relaxed: bool = False, loss: Any = None, weights=None, symmetry=None) -> Case:
     """``L`` (options, states) is the loss of one node, ``loss`` the name that the game is given instead."""
     edges, states, L = np.asarray(edges), np.asarray(states), np.asarray(L, dtype=float)
     n, k, options = states.size, int(states.max()), L.shape[0]
     counts = np.ones(n) if weights is None else np.asarray(weights)
-    game = games.markov(edges, states, L if loss is None else loss, weights, exact=not relaxed)
-    assert game.is_exact != relaxed
-    labelings = np.array(list(product(*map(range, states))))
-    nodes, pairs = one_hot(labelings, k), pair_table(labelings, edges, k)
-    flat = np.hstack([nodes.reshape(len(labelings), -1), pairs.reshape(len(labelings), -1)])
+
+    def made(c: float) -> Any:
+        return games.markov(edges, states, L if loss is None else loss, c * counts, exact=not relaxed)
+
+    game, names = made(1.0), np.array(list(product(*map(range, states))))
+    nodes, pairs = one_hot(names, k), pair_table(names, edges, k)
+    flat = np.hstack([nodes.reshape(len(names), -1), pairs.reshape(len(names), -1)])
     own = [range(options if loss is None else count) for count in states]
     choices = one_hot(np.array(list(product(*own))), options)
     dense = np.zeros((n * options, flat.shape[1]))
     dense[:, : n * k] = np.kron(np.diag(counts), L)
 
-    def cut(theta):
-        return theta[: n * k].reshape(n, k), theta[n * k :].reshape(len(edges), k, k)
-
-    def reported(theta):
-        found = game.solve(cut(theta))
-        return float(found.gap), found.p.ravel(), np.r_[found.q[0].ravel(), found.q[1].ravel()]
-
     def report(theta, size, rng):
         with _disturbed_programme(size, rng):
-            return reported(theta)
+            found = game.solve(theta[None])
+        return float(found.gap[0]), found.p[0].ravel(), found.q[0].ravel()
 
-    def sides(theta, p, q):
-        """Multipliers of 0, where the local polytope has some: any others bound what ``p`` may lose, too."""
-        state = [p.reshape(n, options).copy(), np.zeros((len(edges), 2, k))][: 1 + relaxed]
-        return float(game.solver.ceiling(*cut(theta), tuple(state)) - game.solver.secured(*cut(theta), *cut(q)))
+    level = np.zeros(flat.shape[1])
+    level[: states[0]] = 1.0
+    return Case(
+        id, game, names, flat, choices.reshape(len(choices), -1), dense, exact=not relaxed, level=level, scaled=made,
+        tol=1e-6, omega="entropy", symmetry=symmetry, reports={"programme": report},
+    )  # fmt: skip
 
-    flat_choices, certificates, reports = choices.reshape(len(choices), -1), {"sides": sides}, {"programme": report}
-    return Shipped(id, flat, flat_choices, dense, reported, certificates, reports, exact=not relaxed)
 
-
-def shipped() -> list[Shipped]:
-    """One of each kind at least."""
+def structures() -> list[Case]:
     rng = np.random.default_rng(5)
-    wrong = 1.0 - np.eye(5)
-    w, c = np.array([0.3, 1.0, 2.5, 1.0]), np.array([0.1, 0.6, 0.4, 0.0])
-    t = np.array([-2.0, -1.7, 0.4, 0.5, 3.0])
-    far = np.abs(t[:, None] - t)
+    wrong, uneven, entries = 1.0 - np.eye(3), np.array([2.0, 0.5, 1.0]), rng.random((3, 3)) + 0.2
     steps = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
-    square, tall, wide = rng.random((4, 4)), rng.random((6, 3)), rng.random((2, 5))
-    uneven = np.array([2.0, 0.5, 1.0])
-    entries = rng.random((3, 3)) + 0.2
-    cycle, binary = np.array([(0, 1), (1, 2), (2, 0)]), np.full(3, 2)
+    square, tall = rng.random((4, 4)), rng.random((6, 3))
+    cycle, binary, turn = np.array([(0, 1), (1, 2), (2, 0)]), np.full(3, 2), np.array([1, 2, 0])
+    pairs = (3 * turn[:, None] + turn).ravel()
+    states = np.r_[turn, 3 + turn, 6 + turn, 9 + pairs, 18 + pairs]  # of a chain of three nodes with three states
+    left = np.roll(np.arange(16).reshape(4, 4), 1, axis=0).ravel()
+    tokens = np.concatenate([4 * d + np.array([0, 2, 3, 1]) for d in (1, 2, 0)])  # tokens 1 -> 2 -> 3 -> 1
     return [
-        simplex("zero_one", games.zero_one(5), wrong),
-        simplex("zero_one-weighted", games.zero_one(4, weights=w), wrong[:4, :4] * w),
-        simplex("absolute", games.absolute(5, values=t), far),
-        simplex("absolute-weighted", games.absolute(3, weights=uneven), steps * uneven),
-        simplex("squared", games.squared(5, values=t), far**2),
-        *(simplex(f"abstain-{a}", games.abstain(4, a), np.vstack([wrong[:4, :4], [a] * 4])) for a in (0.0, 0.2, 0.7)),
-        simplex("abstain-1.2", games.abstain(4, 1.2), np.vstack([wrong[:4, :4], [1.2] * 4])),
-        simplex("abstain-per-label", games.abstain(4, c), np.vstack([wrong[:4, :4], c])),
-        simplex("cost-square", games.cost(square), square),
-        simplex("cost-tall", games.cost(tall), tall),
-        simplex("cost-wide", games.cost(wide), wide),
-        thresholds(1),
-        thresholds(3),
-        matching("matching", games.matching(4), 4, 4, False),
-        matching("matching-weighted", games.matching(3, weights=uneven), 3, 3, False),
-        matching("matching-weighted-pairs", games.matching(3, weights=entries), 3, 3, False),
-        matching("partial_matching", games.partial_matching(3, 2), 3, 2, True),
-        matching("partial_matching-weighted", games.partial_matching(2, 3, weights=uneven[:2]), 2, 3, True),
-        arborescence("arborescence", games.arborescence(3)),
-        arborescence("arborescence-single", games.arborescence(4, single_root=True)),
-        arborescence("arborescence-weighted", games.arborescence(3, weights=uneven), uneven),
-        arborescence("arborescence-labelled", games.arborescence(2, single_root=True, n_labels=2)),
+        subsets(5, 2),
         spanning_tree([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)]),
+        matching("matching", 4, 4, False, symmetry=left),
+        matching("matching-weighted", 3, 3, False, uneven),
+        matching("matching-weighted-pairs", 3, 3, False, entries),
+        matching("partial_matching", 3, 2, True),
+        matching("partial_matching-weighted", 2, 3, True, uneven[:2]),
+        arborescence("arborescence", 3, symmetry=tokens),
+        arborescence("arborescence-single", 3, True, symmetry=tokens),
+        arborescence("arborescence-weighted", 3, weights=uneven),
+        arborescence("arborescence-labelled", 2, True, 2),
         tree_parts("tree_parts-none", [], True),
         tree_parts("tree_parts", [*all_siblings(3), *all_grandparents(3)], False),
-        network("markov-chain", chain(3), np.full(3, 3), wrong[:3, :3], loss="zero_one"),
-        network("markov-chain-states", chain(3), np.array([2, 3, 2]), wrong[:3, :3], loss="zero_one"),
+        network("markov-chain", chain(3), np.full(3, 3), wrong, loss="zero_one", symmetry=states),
+        network("markov-chain-states", chain(3), np.array([2, 3, 2]), wrong, loss="zero_one"),
         network("markov-tree", [(1, 0), (1, 2), (3, 1)], np.full(4, 2), square[:3, :2], weights=[1.0, 2.0, 0.5, 0.0]),
         network("markov-cycle", cycle, np.full(3, 3), steps**2, loss="squared", weights=uneven),
         network("markov-relaxed", cycle, np.full(3, 3), steps, True, "absolute", weights=uneven),
@@ -359,4 +339,11 @@ def shipped() -> list[Shipped]:
     ]
 
 
+def shipped() -> list[Case]:
+    """One of each kind at least."""
+    return [*rows(), *structures()]
+
+
 SHIPPED = shipped()
+ROWS = [case for case in SHIPPED if "rows" in case.certificates]
+SIMPLEX = [case for case in ROWS if case.level is not None]

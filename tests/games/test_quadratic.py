@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from game_instances import INSTANCES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numba import njit
+from shipped_games import SIMPLEX
 
 from nashlearn import games
 from nashlearn.games.rows import kernels
 
-SIMPLEX = [c for c in INSTANCES if c.is_simplex]
 every = pytest.mark.parametrize("case", SIMPLEX, ids=lambda case: case.id)
 number = st.one_of(st.sampled_from([0.0, 0.5, 1.0, -1.0]), st.floats(-10, 10, allow_subnormal=False))
 
