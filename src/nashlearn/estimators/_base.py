@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from nashlearn.dask.answers import averaged, lazily
 from nashlearn.dask.collections import is_collection
 from nashlearn.dask.rows import fit_rows
 from nashlearn.estimators._deciding import DECISIONS
-from nashlearn.estimators._parameters import check_parameters, number
+from nashlearn.estimators._parameters import Training, check_parameters, number, parameters
 from nashlearn.estimators._streaming import StreamingNash
 from nashlearn.training import Method, Problem, Trained, train
 from nashlearn.training.designs.gram import Gram, Kernel
@@ -26,7 +27,7 @@ from nashlearn.training.designs.span import KernelProblem, SpanPerClass
 from nashlearn.training.methods.climb import Climb
 from nashlearn.training.methods.linear import Linear
 from nashlearn.training.opening import opened_checkpoint
-from nashlearn.training.progress import Round, scaling_advice
+from nashlearn.training.progress import scaling_advice
 
 __all__ = ["FLOATS", "BaseNash", "PerClassNash", "number"]
 
@@ -34,24 +35,22 @@ _BLOCK = 1 << 26  # bytes of kernel values in a block of predictions
 FLOATS = [np.float64, np.float32]
 
 
-class BaseNash(StreamingNash, ClassifierMixin, BaseEstimator):
-    """A game played on linear scores. Subclasses name the game, the design and how they answer."""
+@parameters
+class RowTraining(Training):
+    """What the estimators of one label per row are told besides."""
 
-    alpha: float
-    kernel: Any
-    gamma: Any
-    degree: float
-    coef0: float
-    cache_size: float
-    class_weight: Any
-    tol: float
-    max_iter: int
-    warm_start: bool
-    random_state: Any
-    verbose: int
-    max_time: float | None
-    checkpoint: Any
-    callback: Callable[[Round], object] | None
+    _: KW_ONLY
+    kernel: Any = None
+    gamma: Any = "scale"
+    degree: float = 3
+    coef0: float = 0.0
+    cache_size: float = 800
+    class_weight: Any = None
+    random_state: Any = None
+
+
+class BaseNash(RowTraining, StreamingNash, ClassifierMixin, BaseEstimator):
+    """A game played on linear scores. Subclasses name the game, the design and how they answer."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -294,10 +293,12 @@ class BaseNash(StreamingNash, ClassifierMixin, BaseEstimator):
         return self._moment_spread * (1.0 + float(np.sqrt(-np.log1p(-confidence))))
 
 
+@parameters
 class PerClassNash(BaseNash):
     """A game on scores with one weight vector per class; weights as LogisticRegression keeps them."""
 
-    fit_intercept: bool
+    _: KW_ONLY
+    fit_intercept: bool = True
 
     def _make_game(self, k: int) -> Any:
         raise NotImplementedError

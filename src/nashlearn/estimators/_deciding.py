@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
+
+from nashlearn.estimators._parameters import parameters
 
 __all__ = ["DECISIONS", "DecidingNash"]
 
 DECISIONS = ("auto", "scores", "equilibrium")
 
 
+@parameters
 class DecidingNash:
     """Estimators of one label per row that take the parameter ``decision``.
 
@@ -20,21 +24,23 @@ class DecidingNash:
     Nothing of the kind holds for the scores of any cost matrix, so ``"auto"`` asks the game.
     """
 
-    decision: str
-    _game: Any
+    _: KW_ONLY
+    decision: str = "auto"
 
     @property
     def decision_(self) -> str:
         """The rule by which ``predict`` answers: ``"scores"`` or ``"equilibrium"``."""
         check_is_fitted(self)
-        if self._game.n_options != self._game.n_labels:
+        estimator: Any = self
+        game = estimator._game
+        if game.n_options != game.n_labels:
             return "equilibrium"
         if self.decision == "auto":
-            return "scores" if self._game.answers_by_scores else "equilibrium"
+            return "scores" if game.answers_by_scores else "equilibrium"
         return self.decision
 
     def _answers(self, X: Any) -> np.ndarray:
         """The option chosen for each row."""
         estimator: Any = self
         scores = estimator._scores(X)
-        return (scores if self.decision_ == "scores" else self._game.solve(scores).p).argmax(axis=1)
+        return (scores if self.decision_ == "scores" else estimator._game.solve(scores).p).argmax(axis=1)

@@ -20,7 +20,6 @@ __all__ = ["EntryNash"]
 class EntryNash(StructuredNash):
     """A game for each example, played on scores that lie one after another. Subclasses say how ``X`` is scored."""
 
-    smoothing: float
     _schedule: Sequence[float]  # of smoothing, for training at a smaller one
     _accurate: float  # gap to which games are solved: far below any gap of training that is worth asking for
 

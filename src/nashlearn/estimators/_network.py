@@ -97,11 +97,6 @@ class NetworkNash(PlayingNetworks):
 
     _reads: ClassVar[Callable[..., tuple[Graphs, NamedFeatures | None]]]
 
-    loss: Any
-    fit_intercept: bool
-    unseen_pairs: bool
-    propensity: str
-    n_jobs: int | None
     _pattern: Any
     _named: NamedFeatures | None
     _edge_width: int | None

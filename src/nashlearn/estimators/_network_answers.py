@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY
 from typing import Any, NamedTuple
 
 import joblib
@@ -13,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from nashlearn.dask.answers import lazily
 from nashlearn.equilibrium import Equilibrium
 from nashlearn.estimators._network_input import labels_of
-from nashlearn.estimators._structured import StructuredNash
+from nashlearn.estimators._parameters import parameters
+from nashlearn.estimators._structured import StructuredNash, StructuredTraining
 from nashlearn.games.networks.batch import Networks
 from nashlearn.games.networks.game import loss_of
 from nashlearn.games.networks.labellings import check_options
@@ -40,14 +42,27 @@ class Scored(NamedTuple):
         return np.split(found, self.graphs.offsets[1:-1])
 
 
-class PlayingNetworks(StructuredNash):
+@parameters
+class NetworkTraining(StructuredTraining):
+    """What the estimators of networks are told besides."""
+
+    loss: Any = "zero_one"
+    _: KW_ONLY
+    alpha: float = 1e-4
+    smoothing: float = 0.5
+    decision: str = "auto"
+    fit_intercept: bool = True
+    unseen_pairs: bool = False
+    propensity: str = "homogeneous"
+    tol: float = 1e-2
+    max_iter: int = 100
+
+
+class PlayingNetworks(NetworkTraining, StructuredNash):
     """Predictions of a model whose ``_scored`` makes networks and their scores of ``X``."""
 
-    loss: Any
-    smoothing: float
     classes_: np.ndarray
     # Models that were saved before there was a choice have none of these, and decide by scores.
-    decision: str = "auto"
     _answers_by_scores: bool = True
     _scale: float | None = None
 

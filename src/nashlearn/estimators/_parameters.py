@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import numbers
 import os
-from typing import Any
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, TypeVar, dataclass_transform
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-__all__ = ["check_parameters", "number"]
+from nashlearn.training.progress import Round
+
+__all__ = ["Training", "check_parameters", "number", "parameters"]
 
 _LEAST, _MOST = 1e-100, 1e100  # of what is divided by or squared
 _CHOICES: dict[str, tuple[Any, ...]] = {
@@ -21,6 +25,30 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "decision": ("scores", "equilibrium"),  # of parsers; rows have one more
     "propensity": ("homogeneous", "node"),
 }
+
+
+T = TypeVar("T")
+
+
+@dataclass_transform()
+def parameters(estimator: type[T]) -> type[T]:
+    """Make the annotated fields of a class, and those of its bases, the parameters of its constructor."""
+    return dataclass(eq=False, repr=False)(estimator)
+
+
+@parameters
+class Training:
+    """What every estimator is told of training."""
+
+    _: KW_ONLY
+    alpha: float = 1e-3
+    tol: float = 1e-3
+    max_iter: int = 1000
+    warm_start: bool = False
+    verbose: int = 0
+    max_time: float | None = None
+    checkpoint: Any = None
+    callback: Callable[[Round], object] | None = None
 
 
 def number(value: Any, name: str) -> float:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 from nashlearn.dask.answers import mistakes
 from nashlearn.dask.bags import bag_problem
 from nashlearn.dask.collections import is_collection
-from nashlearn.estimators._parameters import check_parameters, number
+from nashlearn.estimators._parameters import Training, check_parameters, number, parameters
 from nashlearn.training.driver import Method, train
 from nashlearn.training.opening import opened_checkpoint
 from nashlearn.training.played import SETTLED
-from nashlearn.training.progress import Round, scaling_advice
+from nashlearn.training.progress import scaling_advice
 
 __all__ = ["Facts", "StructuredNash", "example_weights"]
 
@@ -63,8 +63,8 @@ class Facts:
         """Refuse data, of all partitions, that nothing can be learnt from."""
         if not self.total > 0:
             raise ValueError(
-                "sample_weight must be positive for at least one example with something to predict: X holds no examples "
-                "of positive weight, and there is nothing to learn from."
+                "sample_weight must be positive for at least one example with something to predict: X holds no "
+                "examples of positive weight, and there is nothing to learn from."
             )
 
     @property
@@ -73,7 +73,16 @@ class Facts:
         return False
 
 
-class StructuredNash(BaseEstimator):
+@parameters
+class StructuredTraining(Training):
+    """What the estimators of structured outputs are told besides."""
+
+    _: KW_ONLY
+    smoothing: float = 0.0
+    n_jobs: int | None = None
+
+
+class StructuredNash(StructuredTraining, BaseEstimator):
     """A game played on linear scores of the parts of an output.
 
     Subclasses read examples (``_read``), say what is to be known of all of them (``_facts``, ``_sums``), build the
@@ -82,15 +91,6 @@ class StructuredNash(BaseEstimator):
     it was.
     """
 
-    alpha: float
-    tol: float
-    max_iter: int
-    warm_start: bool
-    verbose: int
-    n_jobs: int | None
-    max_time: float | None
-    checkpoint: Any
-    callback: Callable[[Round], object] | None
     _weights: np.ndarray
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,14 @@ import numpy as np
 from nashlearn import games
 from nashlearn.dask.answers import lazily
 from nashlearn.estimators._base import PerClassNash
+from nashlearn.estimators._parameters import parameters
 
 __all__ = ["NashAbstainer"]
 
 _LEAST = 1e-100  # prices below are lost in products
 
 
+@parameters
 class NashAbstainer(PerClassNash):
     """Linear or kernel classifier that may answer "I do not know" for a price known in training.
 
@@ -49,46 +52,9 @@ class NashAbstainer(PerClassNash):
     True
     """
 
-    def __init__(
-        self,
-        abstain_cost: Any = 0.5,
-        *,
-        abstain_label: Any = -1,
-        alpha: float = 1e-3,
-        kernel: Any = None,
-        gamma: Any = "scale",
-        degree: float = 3,
-        coef0: float = 0.0,
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        tol: float = 1e-3,
-        cache_size: float = 800,
-        max_iter: int = 1000,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: int = 0,
-        max_time: float | None = None,
-        checkpoint: Any = None,
-        callback: Any = None,
-    ):
-        self.abstain_cost = abstain_cost
-        self.abstain_label = abstain_label
-        self.alpha = alpha
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.tol = tol
-        self.cache_size = cache_size
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-        self.max_time = max_time
-        self.checkpoint = checkpoint
-        self.callback = callback
+    abstain_cost: Any = 0.5
+    _: KW_ONLY
+    abstain_label: Any = -1
 
     def _make_game(self, k: int) -> Any:
         try:

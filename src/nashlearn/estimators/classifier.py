@@ -11,11 +11,13 @@ from nashlearn import games
 from nashlearn.dask.answers import averaged, lazily
 from nashlearn.estimators._base import PerClassNash
 from nashlearn.estimators._deciding import DecidingNash
+from nashlearn.estimators._parameters import parameters
 from nashlearn.games.catalogue import LOSSES, NAMED
 
 __all__ = ["NashClassifier"]
 
 
+@parameters
 class NashClassifier(DecidingNash, PerClassNash):
     """Linear or kernel classifier trained on the loss that it is judged by.
 
@@ -101,46 +103,7 @@ class NashClassifier(DecidingNash, PerClassNash):
     True
     """
 
-    def __init__(
-        self,
-        loss: Any = "zero_one",
-        *,
-        alpha: float = 1e-3,
-        kernel: Any = None,
-        gamma: Any = "scale",
-        degree: float = 3,
-        coef0: float = 0.0,
-        decision: str = "auto",
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        tol: float = 1e-3,
-        cache_size: float = 800,
-        max_iter: int = 1000,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: int = 0,
-        max_time: float | None = None,
-        checkpoint: Any = None,
-        callback: Any = None,
-    ):
-        self.loss = loss
-        self.alpha = alpha
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.decision = decision
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.tol = tol
-        self.cache_size = cache_size
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-        self.max_time = max_time
-        self.checkpoint = checkpoint
-        self.callback = callback
+    loss: Any = "zero_one"
 
     def _make_game(self, k: int) -> Any:
         if isinstance(self.loss, str):

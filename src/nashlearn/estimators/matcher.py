@@ -138,31 +138,6 @@ class NashMatcher(EntryNash):
     _schedule = (0.1, 0.02, 0.004, 8e-4, 1.6e-4, 3.2e-5)
     _accurate = 1e-9
 
-    def __init__(
-        self,
-        *,
-        alpha: float = 1e-3,
-        smoothing: float = 0.0,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        max_time: float | None = None,
-        checkpoint: Any = None,
-        callback: Any = None,
-    ):
-        self.alpha = alpha
-        self.smoothing = smoothing
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.max_time = max_time
-        self.checkpoint = checkpoint
-        self.callback = callback
-
     def _read(self, X: Any, y: Any, sample_weight: Any) -> _Matchings:
         given = examples(X)
         return _Matchings(given, assignments(y, given), example_weights(sample_weight, len(given)))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 
 from nashlearn.estimators._network import NetworkNash
 from nashlearn.estimators._network_input import read_graphs
+from nashlearn.estimators._parameters import parameters
 from nashlearn.games.networks.batch import Networks
 from nashlearn.training.graphs import Graphs
 
 __all__ = ["NashMarkovNetwork"]
 
 
+@parameters
 class NashMarkovNetwork(NetworkNash):
     """Labelling of graphs trained on the loss that it is judged by [fathony2018]_, [franc2022]_.
 
@@ -60,42 +63,8 @@ class NashMarkovNetwork(NetworkNash):
 
     _reads = staticmethod(read_graphs)
 
-    def __init__(
-        self,
-        loss: Any = "zero_one",
-        *,
-        alpha: float = 1e-4,
-        smoothing: float = 0.5,
-        decision: str = "auto",
-        exact: Any = "auto",
-        fit_intercept: bool = True,
-        unseen_pairs: bool = False,
-        propensity: str = "homogeneous",
-        tol: float = 1e-2,
-        max_iter: int = 100,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        max_time: float | None = None,
-        checkpoint: Any = None,
-        callback: Any = None,
-    ):
-        self.loss = loss
-        self.alpha = alpha
-        self.smoothing = smoothing
-        self.decision = decision
-        self.exact = exact
-        self.fit_intercept = fit_intercept
-        self.unseen_pairs = unseen_pairs
-        self.propensity = propensity
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.max_time = max_time
-        self.checkpoint = checkpoint
-        self.callback = callback
+    _: KW_ONLY
+    exact: Any = "auto"
 
     def _make_networks(
         self, graphs: Graphs, k: int, counts: np.ndarray | None = None, weight: np.ndarray | None = None

@@ -10,6 +10,7 @@ from nashlearn import games
 from nashlearn.dask.answers import averaged, lazily
 from nashlearn.estimators._base import FLOATS, BaseNash
 from nashlearn.estimators._deciding import DecidingNash
+from nashlearn.estimators._parameters import parameters
 from nashlearn.games.rows.thresholds import ThresholdGame
 from nashlearn.training.designs.rows import Shared
 from nashlearn.training.designs.span import SpanShared
@@ -17,6 +18,7 @@ from nashlearn.training.designs.span import SpanShared
 __all__ = ["NashOrdinalClassifier"]
 
 
+@parameters
 class NashOrdinalClassifier(DecidingNash, BaseNash):
     """Ordered labels from one direction ``w`` and ``k - 1`` thresholds, trained on the mean absolute error.
 
@@ -62,44 +64,7 @@ class NashOrdinalClassifier(DecidingNash, BaseNash):
     array([0, 1, 2])
     """
 
-    def __init__(
-        self,
-        loss: str = "absolute",
-        *,
-        alpha: float = 1e-3,
-        kernel: Any = None,
-        gamma: Any = "scale",
-        degree: float = 3,
-        coef0: float = 0.0,
-        decision: str = "auto",
-        class_weight: Any = None,
-        tol: float = 1e-3,
-        cache_size: float = 800,
-        max_iter: int = 1000,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: int = 0,
-        max_time: float | None = None,
-        checkpoint: Any = None,
-        callback: Any = None,
-    ):
-        self.loss = loss
-        self.alpha = alpha
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.decision = decision
-        self.class_weight = class_weight
-        self.tol = tol
-        self.cache_size = cache_size
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-        self.max_time = max_time
-        self.checkpoint = checkpoint
-        self.callback = callback
+    loss: str = "absolute"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

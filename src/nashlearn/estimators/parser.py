@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from nashlearn.dask.answers import lazily
 from nashlearn.estimators._arc_input import sentences, true_heads
 from nashlearn.estimators._entries import EntryNash
+from nashlearn.estimators._parameters import parameters
 from nashlearn.estimators._structured import Facts, example_weights
 from nashlearn.games.batch import Batch
 from nashlearn.training.designs.arcs import full_matrix, token_basis, tree_games, tree_problem
+from nashlearn.training.driver import Method
+from nashlearn.training.methods.blocks import BlockProblem, Blocks
 from nashlearn.training.missing_heads import known_share, known_weights
 from nashlearn.training.objective import GameProblem
 
@@ -54,6 +58,7 @@ class TreeFacts(Facts):
         return self.known[0] == self.known[1]
 
 
+@parameters
 class NashParser(EntryNash):
     """Dependency trees trained for the number of tokens that get the wrong head [li2022]_.
 
@@ -129,41 +134,13 @@ class NashParser(EntryNash):
     (1.0, True)
     """
 
-    _basis: np.ndarray | None
-    _kind: tuple[int, int, bool]
     _schedule = (0.1, 0.02, 0.004, 0.0)
     _accurate = 1e-10
 
-    def __init__(
-        self,
-        *,
-        alpha: float = 1e-3,
-        single_root: bool = True,
-        smoothing: float = 0.0,
-        decision: str = "scores",
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        max_time: float | None = None,
-        checkpoint: Any = None,
-        callback: Any = None,
-    ):
-        self.alpha = alpha
-        self.single_root = single_root
-        self.smoothing = smoothing
-        self.decision = decision
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.max_time = max_time
-        self.checkpoint = checkpoint
-        self.callback = callback
+    _: KW_ONLY
+    single_root: bool = True
+    decision: str = "scores"
+    random_state: Any = None
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> _Treebank:
         given = sentences(X)
@@ -175,8 +152,12 @@ class NashParser(EntryNash):
         return TreeFacts(known[1], data.sentences.kind, known, data.sentences.basis())
 
     def _problem(self, data: _Treebank, facts: TreeFacts, sums: Any) -> GameProblem:
-        return tree_problem(
-            data.sentences.design(facts.basis),
+        design = data.sentences.design(facts.basis)
+        if design.by_blocks and self.smoothing:
+            raise ValueError(f"smoothing must be 0 for hashed sentences; got {self.smoothing!r}.")
+        make = BlockProblem if design.by_blocks else tree_problem
+        return make(
+            design,
             data.heads,
             data.weight / facts.total,
             bool(self.single_root),
@@ -184,6 +165,13 @@ class NashParser(EntryNash):
             tol=self._accurate,
             n_jobs=self.n_jobs,
         )
+
+    def _method(self, problem: Any, facts: TreeFacts) -> Method:
+        fits = all(hasattr(problem, name) for name in Blocks.needs)
+        return Blocks() if fits else super()._method(problem, facts)
+
+    def _generator(self) -> np.random.Generator:
+        return np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _store(self, w: np.ndarray, facts: TreeFacts, problem: Any) -> None:
         self._kind, self._basis = facts.kind, facts.basis
@@ -198,7 +186,8 @@ class NashParser(EntryNash):
         given = sentences(X)
         if given.kind != self._kind:
             raise ValueError(
-                f"X must be of the kind and width that the parser was trained on, {self._kind[1]} features; "
+                f"X must be of the kind and width that the parser was trained on, {self._kind[1]} features; hashed "
+                f"sentences with as many bits; "
                 f"it is (dimensions, width, sparse) {given.kind}, not {self._kind}."
             )
         return tree_games(given.sizes, bool(self.single_root)), given.design(self._basis).scores(self._weights)

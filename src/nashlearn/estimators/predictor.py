@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nashlearn.dask.answers import lazily
 from nashlearn.estimators._entries import EntryNash
+from nashlearn.estimators._parameters import parameters
 from nashlearn.estimators._structured import Facts, example_weights
 from nashlearn.game import Game, flat, inner
 from nashlearn.games.batch import Batch
@@ -60,6 +61,7 @@ class GameFacts(Facts):
         )
 
 
+@parameters
 class NashPredictor(EntryNash):
     """Outputs of any kind, trained for the loss of any game, with a certificate.
 
@@ -130,32 +132,7 @@ class NashPredictor(EntryNash):
     _accurate = 1e-9
     _stages = (0.1, 0.02, 0.004, 8e-4, 1.6e-4, 3.2e-5)  # of smoothing, in units of the loss of an entry
 
-    def __init__(
-        self,
-        game: Game | Callable[..., Game],
-        *,
-        alpha: float = 1e-3,
-        smoothing: float = 0.0,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        max_time: float | None = None,
-        checkpoint: Any = None,
-        callback: Any = None,
-    ):
-        self.game = game
-        self.alpha = alpha
-        self.smoothing = smoothing
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.max_time = max_time
-        self.checkpoint = checkpoint
-        self.callback = callback
+    game: Game | Callable[..., Game]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from nashlearn.estimators._network import NetworkNash
@@ -93,41 +91,6 @@ class NashTagger(NetworkNash):
     """
 
     _reads = staticmethod(read_sequences)
-
-    def __init__(
-        self,
-        loss: Any = "zero_one",
-        *,
-        alpha: float = 1e-4,
-        smoothing: float = 0.5,
-        decision: str = "auto",
-        fit_intercept: bool = True,
-        unseen_pairs: bool = False,
-        propensity: str = "homogeneous",
-        tol: float = 1e-2,
-        max_iter: int = 100,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        max_time: float | None = None,
-        checkpoint: Any = None,
-        callback: Any = None,
-    ):
-        self.loss = loss
-        self.alpha = alpha
-        self.smoothing = smoothing
-        self.decision = decision
-        self.fit_intercept = fit_intercept
-        self.unseen_pairs = unseen_pairs
-        self.propensity = propensity
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.max_time = max_time
-        self.checkpoint = checkpoint
-        self.callback = callback
 
     def _extra_columns(self, graphs: Graphs) -> np.ndarray:
         ends = np.zeros((int(graphs.sizes.sum()), 2))
