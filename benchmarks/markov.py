@@ -15,8 +15,8 @@ import numpy as np
 from benchmarks import measure, report
 from benchmarks.sequences import Crfsuite, chunk_f1, chunking, letters
 from nashlearn import NashTagger, training
-from nashlearn.training.designs.networks import NetworkProblem
 from nashlearn.training.methods.descent import Descent
+from nashlearn.training.objective import GameProblem
 
 __all__ = ["run"]
 
@@ -57,9 +57,9 @@ def _sets(most: int | None) -> dict[str, tuple[Split, Split, Split, Callable[[An
     }
 
 
-def _problem(X: Any, y: Any, n_jobs: int = 1) -> NetworkProblem:
+def _problem(X: Any, y: Any, n_jobs: int = 1) -> GameProblem:
     model = NashTagger(n_jobs=n_jobs)
-    return model._problem(X, y, None)
+    return model._in_memory(X, y, None)[0]
 
 
 def _evaluations(name: str, X: Any, y: Any, repeats: int) -> dict[str, Any]:
