@@ -39,7 +39,7 @@ class Equilibrium:
     q: np.ndarray
     p: np.ndarray
     gap: np.ndarray
-    entropy: np.ndarray = None  # type: ignore[assignment]  # required once every game gives it
+    entropy: np.ndarray
     risk: np.ndarray = None  # type: ignore[assignment]  # set below
     reply: Any = None
     state: Any = None
