@@ -14,7 +14,7 @@ from nashlearn import NashTagger, games
 from nashlearn.games.networks import stars
 from nashlearn.games.networks.batch import Networks
 from nashlearn.games.networks.game import compiled_loss
-from nashlearn.games.networks.local import EDGE_HEAT, LocalSolver
+from nashlearn.games.networks.local import EDGE_SHARE, LocalSolver
 from nashlearn.solvers.threads import threads
 from nashlearn.training.designs.networks import NetworkDesign
 from nashlearn.training.designs.nodes import DenseFeatures, SparseFeatures
@@ -251,7 +251,7 @@ def test_the_drift_makes_the_gradient_that_of_a_relaxed_bound():
     assert np.allclose(found.pairs.sum(axis=2), found.nodes[CYCLE[:, 0]])
     there, back = (
         float(
-            stars.bound(solver.loss, solver.graph, f + s * df, stars.heated(T + s * dT, EDGE_HEAT * eps), eps, *state)
+            stars.bound(solver.loss, solver.graph, f + s * df, stars.heated(T + s * dT, EDGE_SHARE * eps), eps, *state)
         )
         for s in (step, -step)
     )

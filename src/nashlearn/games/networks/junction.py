@@ -165,17 +165,19 @@ class CliqueSolver:
             p[v, : L.shape[0]] = 1.0 / L.shape[0]
         return (p,)
 
-    def improve(self, f: np.ndarray, T: np.ndarray, eps: float, state: tuple[np.ndarray, ...], rounds: int) -> Improved:
-        """Sweep ``rounds`` times at ``eps > 0`` from the replies in ``state``: the value at them, and marginals."""
+    def improve(
+        self, f: np.ndarray, T: np.ndarray, smoothing: float, state: tuple[np.ndarray, ...], rounds: int
+    ) -> Improved:
+        """Sweep ``rounds`` times with smoothing from the replies in ``state``: the value at them, and marginals."""
         (p,) = state
         t, E = self.cliques.arrays, self.tables(T)
         lift = self._lift(p, f.shape)
         inside, outside, B = self._room(), self._room(), np.empty(E.size)
-        messages.inward(t, f, lift, E, eps, inside)
+        messages.inward(t, f, lift, E, smoothing, inside)
         for _ in range(rounds):
-            messages.sweep(self.loss, t, f, lift, E, eps, p, inside, outside)
-        messages.beliefs(t, t.table, f, lift, E, eps, inside, outside, B)
-        Q = self._normalised(B, eps)
+            messages.sweep(self.loss, t, f, lift, E, smoothing, p, inside, outside)
+        messages.beliefs(t, t.table, f, lift, E, smoothing, inside, outside, B)
+        Q = self._normalised(B, smoothing)
         nodes, pairs = self.marginals(Q)
         return Improved(float(inside[t.parent < 0, 0].sum()), nodes, pairs, pairs, 0.0, self._entropy(Q))
 
@@ -189,10 +191,10 @@ class CliqueSolver:
         """What the adversary's marginals get whatever the reply, without smoothing: the floor beside the ceiling."""
         return sum(float(s[x > 0] @ x[x > 0]) for s, x in ((f, nodes), (T, pairs))) + self.risk(nodes)
 
-    def _normalised(self, B: np.ndarray, eps: float) -> np.ndarray:
+    def _normalised(self, B: np.ndarray, smoothing: float) -> np.ndarray:
         t = self.cliques.arrays
         sizes = t.rows * t.columns
-        Q = np.exp((B - np.repeat(np.maximum.reduceat(B, t.table), sizes)) / eps)
+        Q = np.exp((B - np.repeat(np.maximum.reduceat(B, t.table), sizes)) / smoothing)
         return Q / np.repeat(np.add.reduceat(Q, t.table), sizes)
 
     def _entropy(self, Q: np.ndarray) -> float:

@@ -29,7 +29,7 @@ from nashlearn.games.networks.stars import Incidence
 
 __all__ = ["METHODS", "check_options"]
 
-_HEATS = 0.3 ** np.arange(9)  # temperatures, in units of the scores' spread
+_COOLING = 0.3 ** np.arange(9)  # temperatures, in units of the scores' spread
 _SWEEPS = 30
 _DECIMATION = np.array([0.03, 0.1, 0.01])  # temperatures at which nodes are settled, in the same units
 _SETTLING = 3  # sweeps after each
@@ -148,10 +148,10 @@ class _Ascent:
         free = Hamming(np.zeros(n))
         p, q, mu = np.zeros((n, k)), np.zeros((n, k)), np.empty_like(self.alpha)
         cold = stars.heated(self.T, 0.0)
-        for heat in _HEATS * self.unit:
-            tables = stars.heated(self.T, 0.1 * heat)
+        for smoothing in _COOLING * self.unit:
+            tables = stars.heated(self.T, 0.1 * smoothing)
             for _ in range(_SWEEPS):
-                stars.sweep(free, self.g, self.possible_f, tables, heat, p, self.alpha, q)
+                stars.sweep(free, self.g, self.possible_f, tables, smoothing, p, self.alpha, q)
                 if time.monotonic() > until:
                     break
             bound = stars.bound(free, self.g, self.possible_f, cold, 0.0, p, self.alpha)
@@ -165,16 +165,16 @@ class _Ascent:
             if self.proved or time.monotonic() > until:
                 break
 
-    def decimate(self, heat: float, until: float) -> None:
+    def decimate(self, smoothing: float, until: float) -> None:
         """Settle the surest nodes, tell their neighbours, and go on until all are settled."""
         n, k = self.f.shape
         free = Hamming(np.zeros(n))
         f, alpha = self.possible_f.copy(), self.best_alpha.copy()
         p, q = np.zeros((n, k)), np.zeros((n, k))
-        open_nodes, tables = np.ones(n, dtype=np.bool_), stars.heated(self.T, 0.1 * heat)
+        open_nodes, tables = np.ones(n, dtype=np.bool_), stars.heated(self.T, 0.1 * smoothing)
         while open_nodes.any() and time.monotonic() < until:
             for _ in range(_SETTLING):
-                stars.sweep(free, self.g, f, tables, heat, p, alpha, q)
+                stars.sweep(free, self.g, f, tables, smoothing, p, alpha, q)
             if np.isnan(q).any():  # the labels settled so far rule out all of some node's
                 return
             best, sure = q.argmax(axis=1), np.where(open_nodes, q.max(axis=1), -1.0)
@@ -249,10 +249,10 @@ def _exact(g: Incidence, f: np.ndarray, T: np.ndarray, time_limit: float) -> Lab
         search.run(until)
     if not search.proved and time.monotonic() < until:
         search.exhaust(min(until, time.monotonic() + min(_SEARCH * time_limit, _SEARCH_SECONDS)))
-    for heat in _DECIMATION * search.unit:
+    for smoothing in _DECIMATION * search.unit:
         if search.proved or time.monotonic() > until:
             break
-        search.decimate(heat, until)
+        search.decimate(smoothing, until)
         if search.restrict():
             search.run(until)
     if not search.proved and time.monotonic() < until:

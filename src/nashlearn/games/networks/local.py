@@ -16,9 +16,9 @@ from nashlearn.games.networks.programme import Builder, interior_point
 from nashlearn.games.networks.replies import Hamming
 from nashlearn.games.networks.search import deficits
 
-__all__ = ["EDGE_HEAT", "LocalSolver", "consistent"]
+__all__ = ["EDGE_SHARE", "LocalSolver", "consistent"]
 
-EDGE_HEAT = 0.1  # temperature of edges over that of nodes: equal ones would add a bias of several eps for each edge
+EDGE_SHARE = 0.1  # smoothing of edges over that of nodes: equal ones would add a bias of several of it for each edge
 _TOL = 1e-13  # of the largest cost: the limit of the arithmetic
 _ROUNDING = 1e-7  # mass on forbidden pairs
 _BALANCING = 30  # sweeps at each temperature
@@ -96,12 +96,12 @@ class LocalSolver:
         """Multipliers from sweeps without a loss, cooled down to ``unit``."""
         free = Hamming(np.zeros(f.shape[0]))
         p, q, alpha = np.zeros_like(f), np.zeros_like(f), np.zeros((len(self.edges), 2, f.shape[1]))
-        heat = max((float(np.ptp(x[x > -np.inf])) for x in (f, T) if x.size and x.max() > -np.inf), default=0.0)
-        while heat > unit:
-            tables = stars.heated(T, EDGE_HEAT * heat)
+        smoothing = max((float(np.ptp(x[x > -np.inf])) for x in (f, T) if x.size and x.max() > -np.inf), default=0.0)
+        while smoothing > unit:
+            tables = stars.heated(T, EDGE_SHARE * smoothing)
             for _ in range(_BALANCING):
-                stars.sweep(free, self.graph, f, tables, heat, p, alpha, q)
-            heat *= 0.3
+                stars.sweep(free, self.graph, f, tables, smoothing, p, alpha, q)
+            smoothing *= 0.3
         return alpha
 
     def _assemble(self, f: np.ndarray, T: np.ndarray, labels: np.ndarray, pairs: np.ndarray, unit: float) -> _Assembled:
@@ -224,19 +224,21 @@ class LocalSolver:
             p[v, : L.shape[0]] = 1.0 / L.shape[0]
         return p, np.zeros((len(self.edges), 2, k))
 
-    def improve(self, f: np.ndarray, T: np.ndarray, eps: float, state: tuple[np.ndarray, ...], rounds: int) -> Improved:
-        """Sweep ``rounds`` times at ``eps > 0`` from ``state``: a bound there, and marginals that agree."""
+    def improve(
+        self, f: np.ndarray, T: np.ndarray, smoothing: float, state: tuple[np.ndarray, ...], rounds: int
+    ) -> Improved:
+        """Sweep ``rounds`` times at ``smoothing > 0`` from ``state``: a bound there, and marginals that agree."""
         p, alpha = state
-        q, joint, h = np.zeros_like(f), np.zeros(T.shape), stars.heated(T, EDGE_HEAT * eps)
+        q, joint, h = np.zeros_like(f), np.zeros(T.shape), stars.heated(T, EDGE_SHARE * smoothing)
         for _ in range(rounds):
-            stars.sweep(self.loss, self.graph, f, h, eps, p, alpha, q)
+            stars.sweep(self.loss, self.graph, f, h, smoothing, p, alpha, q)
         stars.beliefs(self.graph, h, alpha, joint)
         own = joint.copy()
         stars.agree(self.graph, q, joint)
-        upper = float(stars.bound(self.loss, self.graph, f, h, eps, p, alpha))
+        upper = float(stars.bound(self.loss, self.graph, f, h, smoothing, p, alpha))
         cost = float(stars.expected(self.loss, p, q))
-        entropy = _entropy(q) + EDGE_HEAT * _entropy(joint)
-        attained = self._scored(f, T, q, joint) + cost + eps * entropy
+        entropy = _entropy(q) + EDGE_SHARE * _entropy(joint)
+        attained = self._scored(f, T, q, joint) + cost + smoothing * entropy
         return Improved(upper, q, joint, own, max(upper - attained, 0.0), entropy)
 
     def ceiling(self, f: np.ndarray, T: np.ndarray, state: tuple[np.ndarray, ...]) -> float:
