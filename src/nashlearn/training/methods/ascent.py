@@ -13,6 +13,7 @@ their strategy and, for losses that allow it, the labels that could enter it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -148,7 +149,7 @@ class AscentState:
         Visits paid for steps, and those that certificates were worth.
     gain : float
         What the last full sweep gained, times alpha.
-    history : list of ndarray (2,)
+    works, gaps : list of float
         The work and the gap at each certificate.
     certified : bool
         Whether the last round ended with a certificate.
@@ -162,7 +163,8 @@ class AscentState:
     work: float = 0.0
     checked: float = 0.0
     gain: float = 0.0
-    history: list[np.ndarray] = field(default_factory=list)
+    works: list[float] = field(default_factory=list)
+    gaps: list[float] = field(default_factory=list)
     certified: bool = False
     settled: bool = False
     over: bool = False
@@ -192,10 +194,11 @@ class Ascent(RowMethod):
     def update(self, run: Run, state: AscentState) -> tuple[AscentState, Offer | None]:
         """A round: a sweep over all examples, then sweeps over what moved, and a certificate where one is due."""
         if state.certified:
-            state.history.append(np.array([state.work, run.progress.apparent_gap]))
-        state.over = state.work >= 10.0 * self.alternative or (
-            state.certified and (state.settled or _remaining(state.history, run.progress.tol) > self.alternative)
-        )
+            state.works.append(state.work)
+            state.gaps.append(run.progress.apparent_gap)
+            remaining = _remaining(state.works, state.gaps, run.progress.tol)
+            state.over = state.settled or remaining > self.alternative
+        state.over = state.over or state.work >= 10.0 * self.alternative
         if state.over:
             return state, None
         self._sweep(run, state)
@@ -230,11 +233,11 @@ def _laid(problem: Problem, w: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(w.T) if sp.issparse(problem.X) else w
 
 
-def _remaining(history: list[np.ndarray], tol: float) -> float:
+def _remaining(works: list[float], gaps: list[float], tol: float) -> float:
     """Work that ascent still needs at the rate of its last factor of 3 in the gap; 0 while that is unknown."""
-    work, gap = history[-1]
-    earlier = [(w, g) for w, g in history if g >= 3.0 * gap]
+    gap = gaps[-1]
+    earlier = [i for i, before in enumerate(gaps) if before >= 3.0 * gap]
     if gap > 0.1 or gap <= tol or not earlier:  # far from the solution the rate says nothing
         return 0.0
-    then, before = earlier[-1]
-    return (work - then) / np.log(before / gap) * np.log(gap / tol)
+    then = earlier[-1]
+    return (works[-1] - works[then]) / math.log(gaps[then] / gap) * math.log(gap / tol)

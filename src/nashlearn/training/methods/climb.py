@@ -21,6 +21,7 @@ from nashlearn.training.methods.ascent import inner_sweeps
 from nashlearn.training.methods.ray import Ray
 from nashlearn.training.methods.rows import RowMethod
 from nashlearn.training.methods.working_set import WorkingSet, newton_on_set
+from nashlearn.training.progress import relative_gap
 
 __all__ = ["Climb"]
 
@@ -68,8 +69,6 @@ class ClimbState:
         Smoothing at which Newton's method takes good steps.
     error : float
         How wrong rounding may have made ``KC``.
-    fresh : bool
-        Whether ``KC`` was computed anew for the last certificate.
     """
 
     phase: ClassVar[str] = "climb"
@@ -77,7 +76,6 @@ class ClimbState:
     KC: np.ndarray
     mu: float
     error: float
-    fresh: bool = False
     over: bool = False
 
 
@@ -107,18 +105,12 @@ class Climb(RowMethod):
             run.rng.choice(gram.n, min(max(min(gram.n, 2 * k), gram.n // _FIRST), gram.capacity), replace=False)
         )
         other = _sweep_set(run, state, C, some, np.ones((gram.n, k), np.bool_), np.inf)
-        return state, _certificate(run, state, C, other)
+        return state, _certified(run, state, C, other)
 
     def update(self, run: Run, state: ClimbState) -> tuple[ClimbState, Offer | None]:
         """A round on the working set of the examples that promise most."""
         problem, progress = run.problem, run.progress
         C = _coefficients(run, state.Q)
-        if progress.apparent_gap <= progress.tol < progress.gap and not state.fresh:
-            # What rounding adds up to may be to blame.
-            state.KC, state.error = problem.products(C)
-            state.fresh = True
-            return state, _certificate(run, state, C, None)
-        state.fresh = False
         progress.n_iter += 1
         near, promise = np.ones(C.shape, np.bool_), np.empty(len(C))
         scores = np.ascontiguousarray(problem.span.scores(state.KC.T, C))
@@ -131,12 +123,26 @@ class Climb(RowMethod):
             return state, None
         enough = max(0.3 * progress.tol, 0.03 * progress.apparent_gap) * progress.primal
         other = _sweep_set(run, state, C, chosen, near, enough)
-        return state, _certificate(run, state, C, other)
+        return state, _certified(run, state, C, other)
 
 
 def _coefficients(run: Run, Q: np.ndarray) -> np.ndarray:
     """The coefficients of a dual point."""
     return (run.problem.omega / run.alpha)[:, None] * (run.problem.truth() - Q)
+
+
+def _certified(run: Run, state: ClimbState, C: np.ndarray, other: Candidate | None) -> Offer:
+    """The certificate; once more from scores computed anew, where what rounding adds up to may be to blame."""
+    progress, first = run.progress, _certificate(run, state, C, other)
+    primal, dual = min(progress.primal, first.primal), max(progress.dual, first.dual)
+    error = first.primal_error + first.dual_error
+    if not relative_gap(primal, dual) <= progress.tol < relative_gap(primal, dual - error):
+        return first
+    state.KC, state.error = run.problem.products(C)
+    both = first, _certificate(run, state, C, None)
+    best = min(both, key=lambda one: one.primal + one.primal_error)
+    bound = max(both, key=lambda one: one.dual - one.dual_error)
+    return Offer(best.w, best.primal, bound.dual, best.primal_error, bound.dual_error)
 
 
 def _certificate(run: Run, state: ClimbState, C: np.ndarray, other: Candidate | None) -> Offer:
