@@ -24,12 +24,12 @@ _ROUNDS = 50
 class _Part:
     """The problem of a partition, None where no example counts.
 
-    Relaxed games keep the replies of the last evaluation and improve them in the next. A new problem of such is
-    evaluated until that changes nothing, so that what it says does not depend on when it was built.
+    Games that are not solved to a tolerance keep the replies of the last evaluation and improve them in the next. A new
+    problem of such is evaluated until that changes nothing, so that what it says does not depend on when it was built.
     """
 
     def __init__(self, problem: GameProblem | None):
-        self.problem, self._new = problem, problem is not None and not problem.exact
+        self.problem, self._new = problem, problem is not None and problem.tol == np.inf
 
     def evaluate(self, w: np.ndarray, smoothing: float) -> Evaluation:
         if self.problem is None:
