@@ -28,12 +28,14 @@ from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_ke
 from trials import Input, Trial, draw_training, draw_weights, shares
 
 from nashlearn import (
+    Game,
     NashAbstainer,
     NashClassifier,
     NashMarkovNetwork,
     NashMatcher,
     NashOrdinalClassifier,
     NashParser,
+    NashPredictor,
     NashTagger,
     games,
 )
@@ -348,5 +350,31 @@ def hashed_parser(rng) -> Trial:
     return _trees(rng, "hashed parser", model, X, arcs, draw_weights(rng, len(sizes)))
 
 
-_MAKERS = (classifier, ordinal, abstainer, tagger, network, matcher, parser, hashed_parser)
+# ------------------------------------------------------------------------------------------------------------ any game
+
+
+def _mixed(share: float, moments: np.ndarray, labels: np.ndarray, losses: np.ndarray) -> Callable[[float], Part]:
+    """The game of a predictor who mixes options that cost ``losses`` (options, labels)."""
+    return lambda _: mixture(share, Outputs(labels, moments, losses))
+
+
+def predictor(rng) -> Trial:
+    """Labels are vertices of the unit cube, options a few of them, and costs are any."""
+    n, count = int(rng.integers(3, 5)), int(rng.integers(2, 4))
+    cube = np.array([v for v in np.ndindex(*[2] * n) if 0 < sum(v) < n], dtype=float)
+    options = cube[rng.permutation(len(cube))[: int(rng.integers(2, 5))]]
+    L = rng.uniform(0.0, 2.0, size=(n, n))
+    model = NashPredictor(Game(games.Enumerated(cube), games.Enumerated(options), L), **draw_training(rng, False))
+    X, weight = list(rng.normal(size=(count, n, 2))), draw_weights(rng, count)
+    y, share = rng.integers(len(cube), size=count), shares(weight, count)
+    of_labels = [cube @ x for x in X]
+    inputs = [
+        Input(s, own, lambda p: p @ L @ cube.T, _mixed(s, own, cube, options @ L @ cube.T))
+        for s, own in zip(share, of_labels, strict=True)
+    ]
+    moments = sum(s * own[t] for s, own, t in zip(share, of_labels, y, strict=True))
+    return Trial("predictor", model, X, list(y), {"sample_weight": weight}, inputs, moments)
+
+
+_MAKERS = (classifier, ordinal, abstainer, tagger, network, matcher, parser, hashed_parser, predictor)
 KINDS = {make.__name__: make for make in _MAKERS}

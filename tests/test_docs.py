@@ -23,8 +23,13 @@ DOCS = ROOT / "docs"
 GENERATED = ("gallery", "api/generated")
 PAGES = sorted(path for path in DOCS.rglob("*.md") if not path.relative_to(DOCS).as_posix().startswith(GENERATED))
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-# Pages whose code needs an optional package.
-NEEDS = {"pytorch": "torch", "saved-models": "skops", "quickstart": "skops"}
+# Pages whose code needs optional packages.
+NEEDS = {
+    "pytorch": ["torch"],
+    "saved-models": ["skops"],
+    "quickstart": ["skops"],
+    "own-polytope": ["skops", "torch"],
+}
 # Written by a benchmark; its code is for a cluster, and tests/distributed runs the like of it.
 FOR_A_CLUSTER = DOCS / "scale.md"
 
@@ -42,7 +47,8 @@ def fences(page: Path, kind: str) -> list[tuple[int, str]]:
 
 @pytest.mark.parametrize("page", [p for p in PAGES if fences(p, "python") and p != FOR_A_CLUSTER], ids=name_of)
 def test_code_gives_what_it_shows(page, tmp_path, monkeypatch):
-    pytest.importorskip(NEEDS.get(name_of(page), "nashlearn"))
+    for package in NEEDS.get(name_of(page), []):
+        pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
     parser, examples = doctest.DocTestParser(), []
     for line, block in fences(page, "python"):

@@ -274,7 +274,7 @@ def test_a_file_that_asks_for_code_is_refused(tmp_path, monkeypatch):
     nashlearn.save(model, tmp_path / "m")
     assert nashlearn.load(tmp_path / "m")._kernel._pairs("b") == os.path.join("a", "b")
     monkeypatch.undo()
-    with pytest.raises(ModelFileError, match=r"is refused: it asks for types that no model has.*path\.join"):
+    with pytest.raises(ModelFileError, match=r"is refused: it asks for types that are not trusted.*path\.join"):
         nashlearn.load(tmp_path / "m")
 
 

@@ -17,6 +17,7 @@ from nashlearn.datasets.conllu import Sentence
 
 if TYPE_CHECKING:
     from nashlearn.estimators import NashParser
+    from nashlearn.training.designs.hashed_arcs import HashedArcs
 
 __all__ = [
     "ArcLabeller",
@@ -83,17 +84,25 @@ class HashedSentences(Sequence[int]):
     def __iter__(self) -> Iterator[int]:
         return iter(self.sizes.tolist())
 
+    @property
+    def kind(self) -> tuple[int, int, bool]:
+        """What sentences must share to be scored by the same weights, as the kind of arrays; there are no dimensions."""
+        return 0, 1 << self.attributes.bits, True
+
+    def basis(self) -> None:
+        """None: features are not reduced."""
+
+    def design(self, basis: None = None) -> HashedArcs:
+        """How arc scores depend on the weights."""
+        from nashlearn.training.designs.hashed_arcs import HashedArcs
+
+        return HashedArcs(self.attributes)
+
     def scores(self, w: np.ndarray) -> list[np.ndarray]:
         """Arc scores (n, n + 1) of each sentence under the weights ``w``."""
-        from nashlearn.training.designs.hashed_arcs import WIDTH, score_sentence
-
-        data, index = self.attributes, np.empty(WIDTH, np.uint32)
-        found = []
-        for start, n in zip(data.first, data.size, strict=True):
-            theta = np.empty((n, n + 1))
-            score_sentence(w, data.code, data.tag, start, n, data.bits, theta, index)
-            found.append(theta)
-        return found
+        bounds = np.cumsum(self.sizes * (self.sizes + 1))[:-1]
+        parts = np.split(self.design().scores(w), bounds)
+        return [theta.reshape(n, n + 1) for theta, n in zip(parts, self.sizes, strict=True)]
 
     def arc_features(self, heads: Sequence[Any], bits: int = 17) -> Any:
         """Features of the arcs that ``heads`` name, one row a token of all sentences: CSR (tokens, 2^bits), float32."""

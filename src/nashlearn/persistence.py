@@ -19,7 +19,7 @@ import json
 import math
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,12 @@ _PARTS: dict[str, type] = {
     **dict.fromkeys(("schema", "certificate", "summary"), dict),
 }
 
+# What to do about a parameter that is a function.
+_INSTEAD = {
+    "callback": "set_params(callback=None) before saving",
+    "game": "pass one game instead, where all examples have the same",
+}
+
 # Types, and functions of kernels, that models are made of. All are data and arithmetic: none reads, writes or runs.
 TRUSTED = (
     "functools.partial",  # of one of the functions below
@@ -50,7 +56,23 @@ TRUSTED = (
     "nashlearn.estimators.network.NashMarkovNetwork",
     "nashlearn.estimators.ordinal.NashOrdinalClassifier",
     "nashlearn.estimators.parser.NashParser",
+    "nashlearn.estimators.predictor.NashPredictor",
     "nashlearn.estimators.tagger.NashTagger",
+    "nashlearn.game.Game",
+    "nashlearn.games.enumerated.Enumerated",
+    "nashlearn.games.hamming.Hamming",
+    "nashlearn.games.matchings.matching.MatchingGame",
+    "nashlearn.games.matchings.matching.Matchings",
+    "nashlearn.games.networks.cliques.CliqueArrays",
+    "nashlearn.games.networks.cliques.Cliques",
+    "nashlearn.games.networks.game.MarkovGame",
+    "nashlearn.games.networks.junction.CliqueSolver",
+    "nashlearn.games.networks.local.LocalSolver",
+    "nashlearn.games.networks.polytopes.Labellings",
+    "nashlearn.games.networks.polytopes.LocalPolytope",
+    "nashlearn.games.networks.polytopes.Replies",
+    "nashlearn.games.networks.replies.NodeCosts",
+    "nashlearn.games.networks.stars.Incidence",
     "nashlearn.games.rows.abstain.Abstain",
     "nashlearn.games.rows.cost.Cost",  # where 0.1 has it
     "nashlearn.games.rows.cost.CostGame",
@@ -58,7 +80,12 @@ TRUSTED = (
     "nashlearn.games.rows.ordinal.Squared",
     "nashlearn.games.rows.simplex.Simplex",
     "nashlearn.games.rows.simplex.SimplexGame",
+    "nashlearn.games.rows.weighted.WeightedZeroOne",
     "nashlearn.games.rows.zero_one.ZeroOne",
+    "nashlearn.games.trees.arborescence.ArborescenceGame",
+    "nashlearn.games.trees.arborescence.Arborescences",
+    "nashlearn.games.trees.spanning.SpanningTreeGame",
+    "nashlearn.games.trees.spanning.SpanningTrees",
     "nashlearn.parsing.ArcLabeller",
     "nashlearn.solvers.matrix_game.Cost",
     "nashlearn.tabular.TableColumns",
@@ -98,6 +125,7 @@ def save(
     *,
     schema: Mapping[str, Any] | None = None,
     summary: Mapping[str, Any] | None = None,
+    trusted: Sequence[type | str] = (),
 ) -> None:
     """Save a fitted estimator, a pipeline that ends in one, or a dictionary of them, whole or not at all.
 
@@ -109,6 +137,9 @@ def save(
     schema, summary : mappings that JSON can hold, optional
         What the data were, and what else to keep about the training;
         :func:`nashlearn.persistence.read_info` gives them back.
+    trusted : sequence of types or of their full names, optional
+        Types of your own that the model holds, such as the polytopes of its game. They must be importable where the
+        file is loaded, and :func:`load` must be told of them too.
 
     Raises
     ------
@@ -123,9 +154,12 @@ def save(
     content = skops.io.dumps(model, compression=zipfile.ZIP_DEFLATED)
     if _swollen(content):  # weights that are nearly all 0
         content = skops.io.dumps(model, compression=zipfile.ZIP_STORED)
-    strange = sorted(set(skops.io.get_untrusted_types(data=content)) - set(TRUSTED))
+    strange = sorted(set(skops.io.get_untrusted_types(data=content)) - set(_trusted(trusted)))
     if strange:
-        raise ModelFileError(f"The model cannot be saved: it holds {', '.join(strange)}, which would not be loaded.")
+        raise ModelFileError(
+            f"The model cannot be saved: it holds {', '.join(strange)}, which would not be loaded. Name types of your "
+            "own in trusted=[...], in save and in load."
+        )
     info = {
         "format": FORMAT,
         **_versions(),
@@ -142,8 +176,15 @@ def save(
         file.write(buffer.getbuffer())
 
 
-def load(path: str | PathLike[str]) -> Any:
+def load(path: str | PathLike[str], *, trusted: Sequence[type | str] = ()) -> Any:
     """The model in a file that :func:`save` wrote, by this version or an earlier one. No code in the file is run.
+
+    Parameters
+    ----------
+    path : path
+    trusted : sequence of types or of their full names, optional
+        Types of your own that may be built from the file, as they were named to :func:`save`. Name none that you do not
+        know: building an object may run the code of its class.
 
     Raises
     ------
@@ -156,11 +197,16 @@ def load(path: str | PathLike[str]) -> Any:
     content = Path(path).read_bytes()
     _checked_info(path, content)
     try:
-        return skops.io.loads(_with_new_names(content), trusted=list(TRUSTED))
+        return skops.io.loads(_with_new_names(content), trusted=_trusted(trusted))
     except UntrustedTypesFoundException as error:
-        raise ModelFileError(f"{path} is refused: it asks for types that no model has. {error}") from None
+        raise ModelFileError(f"{path} is refused: it asks for types that are not trusted. {error}") from None
     except Exception as error:  # the checksum is right: this was made so, or by a library that is no longer compatible
         raise ModelFileError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
+
+
+def _trusted(more: Sequence[type | str]) -> list[str]:
+    """Names of all types that a file may ask for."""
+    return [*TRUSTED, *(one if isinstance(one, str) else f"{one.__module__}.{one.__qualname__}" for one in more)]
 
 
 def _with_new_names(content: bytes) -> bytes:
@@ -286,9 +332,7 @@ def _refuse_callables(parts: Mapping[str, Any]) -> None:
     for estimator in parts.values():
         for name, value in estimator.get_params(deep=False).items():
             if callable(value):
-                advice = (
-                    "set_params(callback=None) before saving" if name == "callback" else "use a name or a cost matrix"
-                )
+                advice = _INSTEAD.get(name, "use a name or a cost matrix")
                 raise ModelFileError(
                     f"{type(estimator).__name__} cannot be saved: {name} is a function, and files hold no code; "
                     f"{advice}."

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from nashlearn import NashMarkovNetwork, NashMatcher, NashParser, NashTagger, games
+from nashlearn import Game, NashMarkovNetwork, NashMatcher, NashParser, NashPredictor, NashTagger, games
 from nashlearn.dask.bags import bag_problem
 
 dask = pytest.importorskip("dask")
@@ -57,6 +57,21 @@ def _sentences(rng, bilinear=False):
     return ([rng.standard_normal((n, 20)) for n in sizes] if bilinear else arcs), y
 
 
+class _Pairs:
+    """Two of four items. A label is a mask."""
+
+    def argmax(self, scores):
+        return np.argsort(np.argsort(-scores, axis=1), axis=1) < 2
+
+    def vertex(self, labels):
+        return np.asarray(labels, dtype=float)
+
+
+def _items(rng):
+    X = rng.standard_normal((20, 4, 3))
+    return list(X), list(_Pairs().argmax(X[..., 0] + 0.5 * rng.standard_normal((20, 4))))
+
+
 def _gaps(make, gone=None):
     """The same with outputs missing, those of the last partitions all."""
 
@@ -99,11 +114,20 @@ CASES = {
     "parser": (NashParser(alpha=1e-2), _sentences),
     "parser, missing": (NashParser(alpha=1e-2), _gaps(_sentences, -1)),
     "parser, bilinear": (NashParser(alpha=1e-1), lambda rng: _sentences(rng, bilinear=True)),
+    "predictor": (NashPredictor(Game(_Pairs(), _Pairs(), np.full((4, 4), 0.5) - np.eye(4)), alpha=1e-2), _items),
+    "predictor, sizes": (NashPredictor(lambda n, _: games.matching(n), alpha=1e-2), _matchings),
 }
 
 
 def bags(*data, npartitions=5):
     return [db.from_sequence(part, npartitions=npartitions) for part in data]
+
+
+def problem_of(estimator, X, y, weight):
+    """The training problem of data in memory."""
+    data = estimator._read(X, y, weight)
+    facts = estimator._facts(data)
+    return estimator._problem(data, facts, estimator._sums(data, facts) if facts.needs_sums else None)
 
 
 def example(name):
@@ -175,12 +199,23 @@ def test_refusals_name_what_was_wrong(change, message):
         estimator.fit(*change(*bags(X, y)))
 
 
-@pytest.mark.parametrize("name", ["tagger", "matcher", "parser"])
+@pytest.mark.parametrize("name", ["tagger", "matcher", "parser", "predictor"])
 def test_partitions_of_other_features_are_refused(name):
     estimator, X, y = example(name)
     narrow = [x[..., :2] for x in X[-4:]]
     with pytest.raises(ValueError, match="Partitions of X differ"):
         estimator.fit(*bags([*X[:-4], *narrow], y))
+
+
+def test_few_token_vectors_have_the_basis_of_all_partitions():
+    """Reduced to the span of all tokens, wherever they lie: the problem has the size that a list has."""
+    rng = np.random.default_rng(0)
+    X, y = _sentences(rng)
+    X = [rng.standard_normal((len(heads), 100)) for heads in y]
+    parser = NashParser(alpha=10.0)
+    here, there = clone(parser).fit(X, y), clone(parser).fit(*bags(X, y))
+    assert here._weights.shape == there._weights.shape == ((sum(map(len, y)) + 1) * (sum(map(len, y)) + 2),)
+    assert there.objective_ == pytest.approx(here.objective_, rel=2e-3)
 
 
 def test_bags_without_heads_are_refused():
@@ -245,8 +280,8 @@ def test_bags_that_are_refused_leave_an_earlier_fit_as_it_was():
 def test_the_guess_of_the_curvature_is_the_sum_over_partitions(name):
     estimator, X, y = example(name)
     weight = np.random.default_rng(1).integers(0, 9, len(X)).astype(float)
-    here, there = clone(estimator)._problem(X, y, weight), bag_problem(clone(estimator), *bags(X, y, weight))
-    assert there.curvature() == pytest.approx(here.curvature(), rel=1e-9)
+    here, (there, _) = problem_of(estimator, X, y, weight), bag_problem(estimator, *bags(X, y, weight))
+    assert there.curvature == pytest.approx(here.curvature, rel=1e-9)
 
 
 @pytest.mark.parametrize("smoothing", [0.5, 1.5])
@@ -258,7 +293,7 @@ def test_partitions_say_at_any_weights_what_a_list_says(name, smoothing):
     estimator, X, y = example(name)
     rng = np.random.default_rng(1)
     weight = rng.integers(0, 9, len(X)).astype(float)
-    here, there = clone(estimator)._problem(X, y, weight), bag_problem(clone(estimator), *bags(X, y, weight))
+    here, (there, _) = problem_of(estimator, X, y, weight), bag_problem(estimator, *bags(X, y, weight))
     w = rng.normal(size=here.n_weights)
     for _ in range(20):  # networks keep their replies and improve them
         expected = here.evaluate(w, smoothing)

@@ -15,7 +15,7 @@ from small_models import KINDS
 from trials import Trial
 
 ROUNDING = 1e-7
-FEW, MANY = 8, 250  # trials of each of eight kinds
+FEW, MANY = 8, 250  # trials of each of nine kinds
 
 
 def fitted(trial: Trial):

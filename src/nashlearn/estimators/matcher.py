@@ -47,7 +47,7 @@ class MatchingFacts(Facts):
     def __add__(self, other: MatchingFacts) -> MatchingFacts:
         partial = self.partial or other.partial
         widths = self._widths(partial)
-        for name, first, here in zip(PARTS, widths, other._widths(partial), strict=True):
+        for name, first, here in zip(PARTS, widths, other._widths(partial), strict=False):
             if here != first:
                 raise ValueError(
                     f"Partitions of X differ: {first} {name} features in one, {here} in another; all examples need the "

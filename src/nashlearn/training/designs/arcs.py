@@ -31,6 +31,8 @@ def token_basis(spans: Sequence[np.ndarray]) -> np.ndarray | None:
 class TokenVectors:
     """Vectors (n, d) of the tokens, scored bilinearly, in a ``basis`` (d, k) where one is given."""
 
+    by_blocks = False  # a gradient is some small products
+
     def __init__(self, X: Sequence[np.ndarray], basis: np.ndarray | None = None):
         tokens = np.concatenate(X)
         reduced = tokens if basis is None else tokens @ basis

@@ -38,6 +38,8 @@ class EntryFeatures:
         Entries whose score is ``-inf``.
     """
 
+    by_blocks = False  # a gradient is two products
+
     def __init__(
         self,
         blocks: Sequence[Any],

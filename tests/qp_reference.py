@@ -70,11 +70,11 @@ def vertex_optimum(features, vertices, truth, omega, alpha, loss) -> float:
     """``min_w alpha/2 |w|^2 + sum_i omega_i (F_i(Phi_i w) - <Phi_i w, y_i>)`` over listed vertices.
 
     Example ``i`` has ``features[i]`` (dim, d), ``vertices[i]`` (count, dim), the position ``truth[i]`` of the true one,
-    and ``loss(i)[a, b]``, what vertex ``a`` costs when ``b`` is true; the predictor mixes vertices.
+    and ``loss(i)[a, b]``, what option ``a`` costs when vertex ``b`` is true; the predictor mixes options.
     """
     n, d = len(features), features[0].shape[1]
-    counts = [len(v) for v in vertices]
-    mixed = sum(counts)
+    counts, options = [len(v) for v in vertices], [len(loss(i)) for i in range(n)]
+    mixed = sum(options)
     # x = (w, mixtures by examples, epigraphs): xi_i >= <Phi_i w, v_b - y_i> + (L' nu_i)_b
     scores = [(v - v[t]) @ phi for phi, v, t in zip(features, vertices, truth, strict=True)]
     epigraph = sp.hstack(
@@ -87,7 +87,7 @@ def vertex_optimum(features, vertices, truth, omega, alpha, loss) -> float:
     )
     positive = sp.hstack([sp.csr_matrix((mixed, d)), -sp.eye(mixed), sp.csr_matrix((mixed, n))])
     simplex = sp.hstack(
-        [sp.csr_matrix((n, d)), sp.block_diag([np.ones((1, count)) for count in counts]), sp.csr_matrix((n, n))]
+        [sp.csr_matrix((n, d)), sp.block_diag([np.ones((1, count)) for count in options]), sp.csr_matrix((n, n))]
     )
     P = sp.diags(np.r_[np.full(d, alpha), np.zeros(mixed + n)])
     c = np.r_[np.zeros(d + mixed), omega]
