@@ -32,7 +32,7 @@ nitpicky = True
 # Objects of other projects; their inventories would have to be fetched.
 nitpick_ignore_regex = [
     ("py:.*", r"(torch|sklearn|numpy|scipy|dask|onnx|skops)\..*"),
-    ("py:mod", r"nashlearn\.(games|training|distributed)\.\w+"),  # modules that hold no public name
+    ("py:mod", r"nashlearn\.(games|training|solvers|dask)\.[\w.]+"),  # modules that hold no public name
 ]
 suppress_warnings = ["ref.citation"]  # works that only benchmarks and reproductions cite
 

@@ -9,40 +9,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nashlearn import datasets, games
-    from nashlearn.estimators import (
-        NashAbstainer,
-        NashClassifier,
-        NashMarkovNetwork,
-        NashMatcher,
-        NashOrdinalClassifier,
-        NashParser,
-        NashPredictor,
-        NashTagger,
-    )
-    from nashlearn.game import Equilibrium, Game, Polytope
-    from nashlearn.persistence import load, save
+    from nashlearn import datasets as datasets
+    from nashlearn import games as games
+    from nashlearn.estimators import *  # noqa: F403
+    from nashlearn.game import Equilibrium as Equilibrium
+    from nashlearn.game import Game as Game
+    from nashlearn.game import Polytope as Polytope
+    from nashlearn.persistence import load as load
+    from nashlearn.persistence import save as save
 
     __version__: str
-
-__all__ = [
-    "Equilibrium",
-    "Game",
-    "NashAbstainer",
-    "NashClassifier",
-    "NashMarkovNetwork",
-    "NashMatcher",
-    "NashOrdinalClassifier",
-    "NashParser",
-    "NashPredictor",
-    "NashTagger",
-    "Polytope",
-    "__version__",
-    "datasets",
-    "games",
-    "load",
-    "save",
-]
 
 _HOMES = {
     "Equilibrium": "nashlearn.game",
@@ -56,24 +32,23 @@ _HOMES = {
     "NashPredictor": "nashlearn.estimators",
     "NashTagger": "nashlearn.estimators",
     "Polytope": "nashlearn.game",
+    "datasets": "nashlearn.datasets",
+    "games": "nashlearn.games",
     "load": "nashlearn.persistence",
     "save": "nashlearn.persistence",
 }
-
-
-_ROOMS = ("datasets", "games")
+__all__ = sorted([*_HOMES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
     """Import ``name`` from its room, once: later look-ups find it in the module's namespace."""
-    if name in _HOMES:
-        value = getattr(importlib.import_module(_HOMES[name]), name)
-    elif name in _ROOMS:
-        return importlib.import_module(f"nashlearn.{name}")
-    elif name == "__version__":
+    if name == "__version__":
         from importlib.metadata import version
 
-        value = version("nashlearn")
+        value: Any = version("nashlearn")
+    elif name in _HOMES:
+        room = importlib.import_module(_HOMES[name])
+        value = room if room.__name__ == f"nashlearn.{name}" else getattr(room, name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

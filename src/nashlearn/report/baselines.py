@@ -89,14 +89,13 @@ def table_baselines(model: Any, X: Any, y: Any, *, random_state: int = 0) -> dic
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.svm import LinearSVC
+    from sklearn.utils import _safe_indexing
 
     before, estimator = split(model)
     y = np.asarray(y)
     n = y.shape[0]
-    rows = np.random.default_rng(random_state).permutation(n)[:_ROWS] if n > _ROWS else np.arange(n)
-    if n > _ROWS:
-        rows.sort()
-        X = X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+    rows = np.sort(np.random.default_rng(random_state).permutation(n)[:_ROWS])
+    X = _safe_indexing(X, rows)
     features = X if before is None else before.transform(X)
     logistic, hinge = LogisticRegression(max_iter=500), LinearSVC(random_state=random_state)
     with warnings.catch_warnings():  # a peer may stop early: it is judged by its answers all the same

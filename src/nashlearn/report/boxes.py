@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from nashlearn.report.structured import Structured
-from nashlearn.report.summary import Page
+from nashlearn.report.summary import Page, PageOptions
 
 __all__ = ["tracking_report_data"]
 
@@ -23,9 +23,7 @@ def tracking_report_data(
     scores: Mapping[str, Mapping[str, float]] | None = None,
     baselines: Mapping[str, Callable[[Any], np.ndarray]] | None = None,
     title: str = "Tracking report",
-    facts: Mapping[str, Any] | None = None,
-    confidence: float = 0.95,
-    random_state: int = 0,
+    **options: Unpack[PageOptions],
 ) -> dict[str, Any]:
     """The report of a :class:`nashlearn.NashMatcher` that links boxes into tracks, with pairs of frames drawn.
 
@@ -48,23 +46,16 @@ def tracking_report_data(
     title, facts, confidence, random_state
         As in :mod:`nashlearn.report`.
     """
-    from nashlearn.tracking import by_matcher, follow, track_examples
+    from nashlearn.tracking import by_matcher
+    from nashlearn.tracking.tracks import true_moments
 
-    _, truth = track_examples(boxes, memory=memory, looks=looks)
-    moments: list[Any] = []
-
-    def again(moment: Any) -> np.ndarray:
-        moments.append(moment)
-        return truth[len(moments) - 1]
-
-    follow(boxes, again, memory=memory, looks=looks)
-    kept = [i for i, partners in enumerate(truth) if partners.size]
-    truth, moments = [truth[i] for i in kept], [moments[i] for i in kept]
-    if not truth:
+    known = [pair for pair in true_moments(boxes, memory=memory, looks=looks) if pair[1].size]
+    if not known:
         raise ValueError("boxes must hold at least two frames with boxes.")
+    moments, truth = zip(*known, strict=True)
     rules = {"this model": by_matcher(model), **(baselines or {})}
     answers = {name: [np.asarray(rule(moment)) for moment in moments] for name, rule in rules.items()}
-    judged = Structured(model, truth, answers, "steps")
+    judged = Structured(Page(title, **options), model, truth, answers, "steps")
     measures = [judged.wrong("Wrong links"), judged.faultless("Steps without a mistake")]
     sections: list[dict[str, Any]] = []
     if scores:
@@ -77,11 +68,9 @@ def tracking_report_data(
     def draw(rows: np.ndarray) -> list[Any]:
         return [_step(boxes, moments[i], truth[i], answers["this model"][i]) for i in rows]
 
-    drawn = judged.shown("boxes", "Matched boxes", draw, random_state)
+    drawn = judged.shown("boxes", "Matched boxes", draw)
     sections.append({**drawn, "origin": [0.0, 0.0] if frame_size is not None else low, "size": size})
-    worst = ("wrong links per box", None, 1.0)
-    page = Page(title, facts, confidence, random_state)
-    return page.report("tracking", model, judged.answers, measures, judged.unit, sections, worst)
+    return judged.report("tracking", measures, sections, "wrong links per box")
 
 
 def _step(boxes: Any, moment: Any, truth: np.ndarray, answer: np.ndarray) -> dict[str, Any]:

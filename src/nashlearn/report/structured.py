@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nashlearn.report.sections import Measure
+from nashlearn.report.summary import Page
 
 __all__ = ["Structured", "answered"]
 
@@ -19,6 +20,8 @@ class Structured:
 
     Parameters
     ----------
+    page : Page
+        Of the report.
     model : fitted estimator
     truth : sequence of ndarrays
         The true parts of each example.
@@ -27,8 +30,8 @@ class Structured:
         What examples are called.
     """
 
-    def __init__(self, model: Any, truth: Sequence[np.ndarray], answers: Mapping[str, Any], unit: str):
-        self.model, self.truth, self.answers, self.unit = model, truth, answers, unit
+    def __init__(self, page: Page, model: Any, truth: Sequence[np.ndarray], answers: Mapping[str, Any], unit: str):
+        self.page, self.model, self.truth, self.answers, self.unit = page, model, truth, answers, unit
         self.top, self.bottom = self.stacked(self._wrong)
         self.mistakes = self.top[:, 0]
 
@@ -50,19 +53,26 @@ class Structured:
         right = (self.top == 0).astype(float)
         return Measure(name, right, np.ones_like(right), lower_is_better=False, percent=True)
 
-    def shown(self, kind: str, title: str, draw: Callable[[Any], list[Any]], random_state: int) -> dict[str, Any]:
+    def shown(self, kind: str, title: str, draw: Callable[[Any], list[Any]]) -> dict[str, Any]:
         """Examples as ``draw`` makes them of positions, drawn from those with mistakes and from those without."""
-        rng = np.random.default_rng(random_state)
+        rng = np.random.default_rng(self.page.random_state)
         kinds = (np.flatnonzero(self.mistakes > 0), _WRONG), (np.flatnonzero(self.mistakes == 0), _RIGHT)
         rows = np.sort(np.concatenate([rng.permutation(rows)[:limit] for rows, limit in kinds]))
         section = {"type": kind, "title": title, "unit": self.unit, "n": self.mistakes.size}
         return {**section, "n_wrong": int((self.mistakes > 0).sum()), "items": draw(rows)}
 
+    def report(self, kind: str, measures: Any, sections: list[Any], unit: str, largest: float = 1.0) -> dict[str, Any]:
+        """The whole report; ``unit`` and ``largest`` are those of the worst case."""
+        return self.page.report(kind, self.model, self.answers, measures, self.unit, sections, (unit, None, largest))
 
-def answered(name: str, answerer: Any, X: Any, sizes: Sequence[int]) -> list[np.ndarray]:
-    """The answers to each example, given or predicted, one for each of its parts."""
-    given = answerer.predict(X) if hasattr(answerer, "predict") else answerer
-    answers = [np.asarray(one) for one in given]
-    if [len(one) for one in answers] != list(sizes):
-        raise ValueError(f"{name} must give {len(sizes)} answers, each as long as its example.")
-    return answers
+
+def answered(model: Any, baselines: Mapping[str, Any] | None, X: Any, sizes: list[int]) -> dict[str, list[np.ndarray]]:
+    """The answers of each to each example, given or predicted, one for each of its parts."""
+    found = {}
+    for name, answerer in {"this model": model, **(baselines or {})}.items():
+        given = answerer.predict(X) if hasattr(answerer, "predict") else answerer
+        found[name] = [np.asarray(one) for one in given]
+        if [len(one) for one in found[name]] != sizes:
+            who = "model" if answerer is model else name
+            raise ValueError(f"{who} must give {len(sizes)} answers, each as long as its example.")
+    return found

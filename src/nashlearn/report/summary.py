@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from nashlearn.report.page import plain
 from nashlearn.report.sections import certificate, comparison, risk
 
-__all__ = ["Page", "figure"]
+__all__ = ["Page", "PageOptions", "figure"]
 
 _ALWAYS = ("loss", "alpha", "abstain_cost", "smoothing", "kernel")
 
@@ -32,14 +32,22 @@ def figure(value: float, percent: bool = False) -> str:
     return text.replace("-", "\u2212")
 
 
+class PageOptions(TypedDict, total=False):
+    """Arguments that every report takes, beside its title."""
+
+    facts: Mapping[str, Any] | None
+    confidence: float
+    random_state: int
+
+
 @dataclass(frozen=True)
 class Page:
     """What heads a report, and how its intervals are drawn."""
 
     title: str
-    facts: Mapping[str, Any] | None
-    confidence: float
-    random_state: int
+    facts: Mapping[str, Any] | None = None
+    confidence: float = 0.95
+    random_state: int = 0
 
     def report(
         self, kind: str, model: Any, names: Iterable[str], measures: Any, unit: str, own: list[Any], worst: Any

@@ -3,24 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from nashlearn.report.baselines import possible_answers, split
 from nashlearn.report.sections import Measure, confusion, likely, strings, thinned
-from nashlearn.report.summary import Page
+from nashlearn.report.summary import Page, PageOptions
 
 __all__ = ["abstention_report_data", "classification_report_data", "ordinal_report_data"]
 
 _COLUMNS, _LETTERS = 6, 240  # of a row that is shown as an example, at most
 
 
+class TableOptions(PageOptions, total=False):
+    """Arguments that every report of rows takes."""
+
+    baselines: Mapping[str, Any] | None
+    label_names: Mapping[Any, str] | None
+    texts: Sequence[str] | None
+
+
 class _Table:
     """Answers of a model and of its baselines to rows with labels, as positions in its costs."""
 
-    def __init__(self, model: Any, X: Any, y: Any, baselines: Any, label_names: Any, texts: Any):
-        self.model, self.X = model, X
+    def __init__(
+        self,
+        model: Any,
+        X: Any,
+        y: Any,
+        title: str,
+        baselines: Any = None,
+        label_names: Any = None,
+        texts: Any = None,
+        **page: Unpack[PageOptions],
+    ):
+        self.model, self.X, self.page = model, X, Page(title, **page)
         _, self.estimator = split(model)
         self.costs = np.asarray(self.estimator._game.costs)
         self.classes = np.asarray(self.estimator.classes_).tolist()
@@ -104,13 +122,13 @@ class _Table:
             text = ", ".join(parts[:_COLUMNS]) + (", …" if len(parts) > _COLUMNS else "")
         return text if len(text) <= _LETTERS else text[: _LETTERS - 1] + "…"
 
-    def report(self, kind: str, measures: list[Measure], unit: str, own: list[Any], page: Page) -> dict[str, Any]:
+    def report(self, kind: str, measures: list[Measure], unit: str, own: list[Any]) -> dict[str, Any]:
         """The whole report, in which sections of its own stand before the confusion."""
         expected = float(np.einsum("nm,mn->", self.p, self.costs[:, self.labels]) / self.labels.size)
         names, costs = (self.answer_names, self.label_names), self.costs
         matrix = confusion(self.options[:, 0], self.labels, *names, costs, "rows", self.examples, self.aligned)
         worst = (unit, expected, float(costs.max()))
-        return page.report(kind, self.estimator, self.names, measures, "rows", [*own, matrix], worst)
+        return self.page.report(kind, self.estimator, self.names, measures, "rows", [*own, matrix], worst)
 
 
 def _positions(answers: list[Any], possible: list[Any], name: str, where: str) -> np.ndarray:
@@ -126,17 +144,7 @@ def _short(value: Any) -> str:
 
 
 def classification_report_data(
-    model: Any,
-    X: Any,
-    y: Any,
-    *,
-    baselines: Mapping[str, Any] | None = None,
-    label_names: Mapping[Any, str] | None = None,
-    texts: Sequence[str] | None = None,
-    title: str = "Classification report",
-    facts: Mapping[str, Any] | None = None,
-    confidence: float = 0.95,
-    random_state: int = 0,
+    model: Any, X: Any, y: Any, *, title: str = "Classification report", **options: Unpack[TableOptions]
 ) -> dict[str, Any]:
     """The report of a :class:`nashlearn.NashClassifier` with any loss or cost matrix, as plain data.
 
@@ -155,32 +163,22 @@ def classification_report_data(
     title, facts, confidence, random_state
         As in :mod:`nashlearn.report`.
     """
-    table = _Table(model, X, y, baselines, label_names, texts)
+    table = _Table(model, X, y, title, **options)
     zero_one = np.array_equal(table.costs, 1.0 - np.eye(len(table.classes)))
     measures = [table.error()] if zero_one else [table.measure("Mean cost", table.costs)]
     if table.aligned and not zero_one:
         measures.append(table.error())
     unit = "error per row" if zero_one else "cost per row"
-    return table.report("classification", measures, unit, [], Page(title, facts, confidence, random_state))
+    return table.report("classification", measures, unit, [])
 
 
 def ordinal_report_data(
-    model: Any,
-    X: Any,
-    y: Any,
-    *,
-    baselines: Mapping[str, Any] | None = None,
-    label_names: Mapping[Any, str] | None = None,
-    texts: Sequence[str] | None = None,
-    title: str = "Ordinal report",
-    facts: Mapping[str, Any] | None = None,
-    confidence: float = 0.95,
-    random_state: int = 0,
+    model: Any, X: Any, y: Any, *, title: str = "Ordinal report", **options: Unpack[TableOptions]
 ) -> dict[str, Any]:
     """The report of ordered labels, with a histogram of errors: of a :class:`nashlearn.NashOrdinalClassifier`, or of a
     :class:`nashlearn.NashClassifier` whose loss is a distance between ranks. As :func:`classification_report_data`.
     """
-    table = _Table(model, X, y, baselines, label_names, texts)
+    table = _Table(model, X, y, title, **options)
     k = len(table.classes)
     if not table.aligned or table.costs.shape != (k, k):
         raise ValueError(f"An ordinal report needs a cost for each pair of grades; got costs {table.costs.shape}.")
@@ -194,8 +192,7 @@ def ordinal_report_data(
         table.measure("Off by more than one", (distance > 1).astype(float), percent=True),
     ]
     unit = "grades off per row" if absolute else "cost per row"
-    page = Page(title, facts, confidence, random_state)
-    return table.report("ordinal", measures, unit, [_errors(table)], page)
+    return table.report("ordinal", measures, unit, [_errors(table)])
 
 
 def _errors(table: _Table) -> dict[str, Any]:
@@ -220,24 +217,14 @@ def _errors(table: _Table) -> dict[str, Any]:
 
 
 def abstention_report_data(
-    model: Any,
-    X: Any,
-    y: Any,
-    *,
-    baselines: Mapping[str, Any] | None = None,
-    label_names: Mapping[Any, str] | None = None,
-    texts: Sequence[str] | None = None,
-    title: str = "Abstention report",
-    facts: Mapping[str, Any] | None = None,
-    confidence: float = 0.95,
-    random_state: int = 0,
+    model: Any, X: Any, y: Any, *, title: str = "Abstention report", **options: Unpack[TableOptions]
 ) -> dict[str, Any]:
     """The report of a :class:`nashlearn.NashAbstainer`, with the curve of coverage and risk.
 
     As :func:`classification_report_data`. The model is judged by ``predict_or_abstain``; a baseline by that where it
     has it, else by ``predict``, whose answers may include the model's ``abstain_label``.
     """
-    table = _Table(model, X, y, baselines, label_names, texts)
+    table = _Table(model, X, y, title, **options)
     if not hasattr(table.estimator, "abstain_label"):
         raise ValueError(f"An abstention report needs a model that may abstain; got {type(table.estimator).__name__}.")
     k = len(table.classes)
@@ -248,8 +235,7 @@ def abstention_report_data(
         Measure("Error rate where it answers", wrong.astype(float), answered, percent=True),
         Measure("Coverage", answered, np.ones_like(answered), lower_is_better=False, percent=True),
     ]
-    page = Page(title, facts, confidence, random_state)
-    return table.report("abstention", measures, "cost per row", [_coverage(table)], page)
+    return table.report("abstention", measures, "cost per row", [_coverage(table)])
 
 
 def _coverage(table: _Table) -> dict[str, Any]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from nashlearn.report.sections import Measure, confusion, likely, strings
 from nashlearn.report.structured import Structured, answered
-from nashlearn.report.summary import Page
+from nashlearn.report.summary import Page, PageOptions
 
 __all__ = ["tagging_report_data"]
 
@@ -22,9 +22,7 @@ def tagging_report_data(
     tokens: Sequence[Sequence[str]],
     baselines: Mapping[str, Any] | None = None,
     title: str = "Tagging report",
-    facts: Mapping[str, Any] | None = None,
-    confidence: float = 0.95,
-    random_state: int = 0,
+    **options: Unpack[PageOptions],
 ) -> dict[str, Any]:
     """The report of a :class:`nashlearn.NashTagger`, with tagged sequences.
 
@@ -48,10 +46,10 @@ def tagging_report_data(
     sizes = [len(labels) for labels in y]
     if [len(one) for one in tokens] != sizes:
         raise ValueError("tokens must hold one text for each label of y.")
-    peers = {name: answered(name, one, X, sizes) for name, one in (baselines or {}).items()}
-    own = answered("model", model, X, sizes)
+    answers = answered(model, baselines, X, sizes)
+    own = answers["this model"]
     truth, known = [np.asarray(labels) for labels in y], model.classes_.tolist()
-    judged = Structured(model, truth, {"this model": own, **peers}, "sequences")
+    judged = Structured(Page(title, **options), model, truth, answers, "sequences")
     labels = known + sorted({label for one in truth for label in one.tolist()} - set(known))
     costs = named_costs(model.loss, len(known)) if isinstance(model.loss, str) else np.asarray(model.loss, dtype=float)
     costs = np.hstack([costs, np.full((len(known), len(labels) - len(known)), costs.max())])
@@ -82,12 +80,10 @@ def tagging_report_data(
         return [_tagged(i, tokens[i], truth[i], own[i], p, texts) for i, p in zip(rows, strategies, strict=True)]
 
     sections = [
-        judged.shown("sequences", "Tagged sequences", draw, random_state),
+        judged.shown("sequences", "Tagged sequences", draw),
         confusion(given, codes, texts[: len(known)], texts, costs, "tokens", examples),
     ]
-    worst = (unit, None, float(costs.max()))
-    page = Page(title, facts, confidence, random_state)
-    return page.report("tagging", model, judged.answers, measures, judged.unit, sections, worst)
+    return judged.report("tagging", measures, sections, unit, float(costs.max()))
 
 
 def _coded(labels: Sequence[np.ndarray], known: list[Any]) -> np.ndarray:

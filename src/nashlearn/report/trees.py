@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from nashlearn.report.sections import Measure
 from nashlearn.report.structured import Structured, answered
-from nashlearn.report.summary import Page
+from nashlearn.report.summary import Page, PageOptions
 
 __all__ = ["parsing_report_data"]
 
@@ -22,9 +22,7 @@ def parsing_report_data(
     relations: Sequence[Sequence[str]] | None = None,
     baselines: Mapping[str, Any] | None = None,
     title: str = "Parsing report",
-    facts: Mapping[str, Any] | None = None,
-    confidence: float = 0.95,
-    random_state: int = 0,
+    **options: Unpack[PageOptions],
 ) -> dict[str, Any]:
     """The report of a :class:`nashlearn.NashParser`, with trees drawn.
 
@@ -50,10 +48,8 @@ def parsing_report_data(
         "next word": [np.append(np.arange(2, n + 1), 0) for n in sizes],
         **(baselines or {}),
     }
-    answers = {"this model": answered("model", model, X, sizes)}
-    judged = Structured(
-        model, truth, answers | {name: answered(name, one, X, sizes) for name, one in peers.items()}, "sentences"
-    )
+    answers = answered(model, peers, X, sizes)
+    judged = Structured(Page(title, **options), model, truth, answers, "sentences")
     top, bottom, own = judged.top, judged.bottom, answers["this model"]
     measures = [
         judged.wrong("Wrong heads"),
@@ -83,10 +79,8 @@ def parsing_report_data(
             for i in rows
         ]
 
-    sections = [judged.shown("trees", "Trees", draw, random_state), _by_length(own, truth)]
-    worst = ("wrong heads per word", None, 1.0)
-    page = Page(title, facts, confidence, random_state)
-    return page.report("parsing", model, judged.answers, measures, judged.unit, sections, worst)
+    sections = [judged.shown("trees", "Trees", draw), _by_length(own, truth)]
+    return judged.report("parsing", measures, sections, "wrong heads per word")
 
 
 def _by_length(answers: Sequence[np.ndarray], truth: Sequence[np.ndarray]) -> dict[str, Any]:

@@ -129,16 +129,20 @@ def _checked(answer: Any, n1: int, n2: int) -> np.ndarray:
 
 def track_examples(boxes: Boxes, *, memory: int = 0, looks: np.ndarray | None = None) -> tuple[list[Any], list[Any]]:
     """Examples and answers for :class:`nashlearn.NashMatcher` from boxes that know their ids, followed by those."""
-    X: list[Any] = []
-    y: list[np.ndarray] = []
+    found = true_moments(boxes, memory=memory, looks=looks)
+    return [moment.example for moment, _ in found], [partners for _, partners in found]
+
+
+def true_moments(boxes: Boxes, *, memory: int = 0, looks: Any = None) -> list[tuple[Moment, np.ndarray]]:
+    """Every moment of tracks that are followed by their ids, with the box of each track."""
+    found: list[tuple[Moment, np.ndarray]] = []
 
     def by_truth(moment: Moment) -> np.ndarray:
-        X.append(moment.example)
-        y.append(_by_id(boxes.id[moment.tracks], boxes.id[moment.boxes]))
-        return y[-1]
+        found.append((moment, _by_id(boxes.id[moment.tracks], boxes.id[moment.boxes])))
+        return found[-1][1]
 
     follow(boxes, by_truth, memory=memory, looks=looks)
-    return X, y
+    return found
 
 
 def score_tracks(truth: Boxes, tracks: Boxes) -> dict[str, float]:
