@@ -13,6 +13,7 @@ for all losses but the zero-one loss), the export is refused. Needs the extra ``
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,13 +40,13 @@ def to_onnx(model: Any) -> Any:
     from sklearn.impute import SimpleImputer
 
     register()
-    steps = getattr(model, "steps", None)
-    estimator = model if steps is None else steps[-1][1]
-    _check(estimator)
-    inputs = [("X", DoubleTensorType([None, _width(model)]))]
+    steps = getattr(model, "steps", [("model", model)])
+    _check(steps[-1][1])
+    kinds = getattr(steps[0][1], "kinds", None)
+    width = steps[0][1].n_features_in_ if kinds is None else len(kinds)
+    inputs = [("X", DoubleTensorType([None, width]))]
     own: dict[str, Any] = {}
-    if steps is not None and steps[0][0] == "columns":
-        kinds = steps[0][1].kinds
+    if kinds is not None:
         model = model[1:]
         own = {
             "custom_conversion_functions": {SimpleImputer: _filled},
@@ -68,24 +69,13 @@ def _free(name: str, taken: set[str]) -> str:
 
 def _filled(scope: Any, operator: Any, container: Any) -> None:
     """Doubles with NaN replaced, of which onnxruntime's own operator knows floats only."""
-    from skl2onnx.algebra.onnx_ops import OnnxIsNaN, OnnxWhere
-
-    X, opset = operator.inputs[0], container.target_opset
+    X, ops = operator.inputs[0], _Operators(container.target_opset)
     fill = np.asarray(operator.raw_operator.statistics_, dtype=np.float64)[None]
-    names = [operator.outputs[0].full_name]
-    OnnxWhere(OnnxIsNaN(X, op_version=opset), fill, X, op_version=opset, output_names=names).add_to(scope, container)
+    ops.Where(ops.IsNaN(X), fill, X, output_names=[operator.outputs[0].full_name]).add_to(scope, container)
 
 
 def _same_shape(operator: Any) -> None:
     operator.outputs[0].type = operator.inputs[0].type
-
-
-def _width(model: Any) -> int:
-    """The number of features that a model takes."""
-    steps = getattr(model, "steps", None)
-    if steps is None:
-        return int(model.n_features_in_)
-    return len(steps[0][1].kinds) if steps[0][0] == "columns" else int(steps[0][1].n_features_in_)
 
 
 def _check(estimator: Any) -> None:
@@ -124,78 +114,74 @@ def _shapes(operator: Any) -> None:
     operator.outputs[1].type = DoubleTensorType([n, estimator.classes_.size])
 
 
+class _Operators:
+    """The operators of ONNX by their names, all of one version."""
+
+    def __init__(self, opset: int):
+        self.opset = opset
+
+    def __getattr__(self, name: str) -> Any:
+        from skl2onnx.algebra import onnx_ops
+
+        return partial(getattr(onnx_ops, f"Onnx{name}"), op_version=self.opset)
+
+
 def _convert(scope: Any, operator: Any, container: Any) -> None:
     """The graph: scores of classes, the largest of them, its label."""
     from onnx import TensorProto
-    from skl2onnx.algebra.onnx_ops import OnnxArgMax, OnnxArrayFeatureExtractor, OnnxCast, OnnxIdentity, OnnxReshape_13
 
-    estimator, opset = operator.raw_operator, container.target_opset
+    estimator, ops = operator.raw_operator, _Operators(container.target_opset)
     _check(estimator)
     label, scores = operator.outputs
-    X = OnnxCast(operator.inputs[0], to=TensorProto.DOUBLE, op_version=opset)
-    functions = _functions(estimator, X, opset)
-    every = OnnxIdentity(_every_class(estimator, functions, opset), op_version=opset, output_names=[scores.full_name])
-    best = OnnxArgMax(every, axis=1, keepdims=0, op_version=opset)
+    functions = _functions(estimator, ops.Cast(operator.inputs[0], to=TensorProto.DOUBLE), ops)
+    every = ops.Identity(_every_class(estimator, functions, ops), output_names=[scores.full_name])
     text = estimator.classes_.dtype.kind in "UO"
     names = np.array(estimator.classes_.tolist() if text else estimator.classes_.astype(np.int64))
-    flat = OnnxReshape_13(best, np.array([-1], dtype=np.int64))
-    found = OnnxArrayFeatureExtractor(names, flat, op_version=1)
-    answer = OnnxReshape_13(found, np.array([-1], dtype=np.int64), output_names=[label.full_name])
+    flat = np.array([-1], dtype=np.int64)
+    best = ops.Reshape_13(ops.ArgMax(every, axis=1, keepdims=0), flat, op_version=13)
+    found = ops.ArrayFeatureExtractor(names, best, op_version=1)
     every.add_to(scope, container)
-    answer.add_to(scope, container)
+    ops.Reshape_13(found, flat, op_version=13, output_names=[label.full_name]).add_to(scope, container)
 
 
-def _functions(estimator: Any, X: Any, opset: int) -> Any:
+def _functions(estimator: Any, X: Any, ops: Any) -> Any:
     """What the weights say of each row, without intercepts."""
-    from skl2onnx.algebra.onnx_ops import OnnxMatMul
-
     if estimator._kernel is None:
-        return OnnxMatMul(X, np.ascontiguousarray(estimator.coef_.T, dtype=np.float64), op_version=opset)
+        return ops.MatMul(X, np.ascontiguousarray(estimator.coef_.T, dtype=np.float64))
     support = estimator.support_vectors_
     if not support.shape[0]:  # the zero function
-        zero = np.zeros((estimator.n_features_in_, estimator.dual_coef_.shape[0]))
-        return OnnxMatMul(X, zero, op_version=opset)
+        return ops.MatMul(X, np.zeros((estimator.n_features_in_, estimator.dual_coef_.shape[0])))
     support = np.asarray(support.todense() if hasattr(support, "todense") else support, dtype=np.float64)
-    kernel = _KERNELS[estimator.kernel](X, support, opset=opset, **estimator._kernel._pairs.keywords)
-    return OnnxMatMul(kernel, np.ascontiguousarray(estimator.dual_coef_.T), op_version=opset)
+    kernel = _KERNELS[estimator.kernel](X, support, ops=ops, **estimator._kernel._pairs.keywords)
+    return ops.MatMul(kernel, np.ascontiguousarray(estimator.dual_coef_.T))
 
 
-def _gaussian(X: Any, support: np.ndarray, *, gamma: float, opset: int) -> Any:
+def _gaussian(X: Any, support: np.ndarray, *, gamma: float, ops: Any) -> Any:
     """``exp(-gamma |x - s|^2)``, the square expanded; rounding may not make it negative."""
-    from skl2onnx.algebra.onnx_ops import OnnxAdd, OnnxExp, OnnxMatMul, OnnxMin, OnnxMul, OnnxReduceSum
-
-    rows = OnnxReduceSum(OnnxMul(X, X, op_version=opset), np.array([1], dtype=np.int64), keepdims=1, op_version=opset)
-    inner = OnnxMatMul(X, np.ascontiguousarray(2.0 * gamma * support.T), op_version=opset)
+    rows = ops.ReduceSum(ops.Mul(X, X), np.array([1], dtype=np.int64), keepdims=1)
+    inner = ops.MatMul(X, np.ascontiguousarray(2.0 * gamma * support.T))
     others = -gamma * np.einsum("ij,ij->i", support, support)[None]
-    exponent = OnnxAdd(inner, OnnxMul(rows, np.array([-gamma]), op_version=opset), op_version=opset)
-    exponent = OnnxAdd(exponent, others, op_version=opset)
-    return OnnxExp(OnnxMin(exponent, np.array([0.0]), op_version=opset), op_version=opset)
+    exponent = ops.Add(ops.Add(inner, ops.Mul(rows, np.array([-gamma]))), others)
+    return ops.Exp(ops.Min(exponent, np.array([0.0])))
 
 
-def _polynomial(X: Any, support: np.ndarray, *, gamma: float, degree: float, coef0: float, opset: int) -> Any:
-    from skl2onnx.algebra.onnx_ops import OnnxAdd, OnnxMatMul, OnnxPow
-
-    inner = OnnxMatMul(X, np.ascontiguousarray(gamma * support.T), op_version=opset)
-    inner = OnnxAdd(inner, np.array([float(coef0)]), op_version=opset)
-    return OnnxPow(inner, np.array([float(degree)]), op_version=opset)
+def _polynomial(X: Any, support: np.ndarray, *, gamma: float, degree: float, coef0: float, ops: Any) -> Any:
+    inner = ops.MatMul(X, np.ascontiguousarray(gamma * support.T))
+    return ops.Pow(ops.Add(inner, np.array([float(coef0)])), np.array([float(degree)]))
 
 
-def _laplacian(X: Any, support: np.ndarray, *, gamma: float, opset: int) -> Any:
+def _laplacian(X: Any, support: np.ndarray, *, gamma: float, ops: Any) -> Any:
     """``exp(-gamma |x - s|_1)``; all differences (n, s, d) at once."""
-    from skl2onnx.algebra.onnx_ops import OnnxAbs, OnnxExp, OnnxMul, OnnxReduceSum, OnnxSub, OnnxUnsqueeze
-
-    apart = OnnxSub(OnnxUnsqueeze(X, np.array([1], dtype=np.int64), op_version=opset), support[None], op_version=opset)
-    total = OnnxReduceSum(OnnxAbs(apart, op_version=opset), np.array([2], dtype=np.int64), keepdims=0, op_version=opset)
-    return OnnxExp(OnnxMul(total, np.array([-gamma]), op_version=opset), op_version=opset)
+    apart = ops.Sub(ops.Unsqueeze(X, np.array([1], dtype=np.int64)), support[None])
+    total = ops.ReduceSum(ops.Abs(apart), np.array([2], dtype=np.int64), keepdims=0)
+    return ops.Exp(ops.Mul(total, np.array([-gamma])))
 
 
 _KERNELS: dict[str, Any] = {"rbf": _gaussian, "poly": _polynomial, "laplacian": _laplacian}
 
 
-def _every_class(estimator: Any, functions: Any, opset: int) -> Any:
+def _every_class(estimator: Any, functions: Any, ops: Any) -> Any:
     """Scores (n, k) from the functions: one for each class, opposite halves for two, prefix sums for grades."""
-    from skl2onnx.algebra.onnx_ops import OnnxAdd, OnnxMatMul
-
     k, b = estimator.classes_.size, estimator.intercept_
     if hasattr(estimator, "thresholds_"):
         linear, constant = np.arange(k)[None], np.concatenate([[0.0], np.cumsum(b)])
@@ -204,5 +190,4 @@ def _every_class(estimator: Any, functions: Any, opset: int) -> Any:
         constant = b * linear[0]
     else:
         linear, constant = np.eye(k), b
-    linear, constant = linear.astype(np.float64), constant[None].astype(np.float64)
-    return OnnxAdd(OnnxMatMul(functions, linear, op_version=opset), constant, op_version=opset)
+    return ops.Add(ops.MatMul(functions, linear.astype(np.float64)), constant[None].astype(np.float64))

@@ -134,7 +134,7 @@ def export_onnx(
     from nashlearn.onnx import to_onnx
 
     graph = to_onnx(persistence.load(model))
-    write_whole(out, lambda path: path.write_bytes(graph.SerializeToString()))
+    write_whole(out, graph.SerializeToString())
     inputs, outputs = ([one.name for one in part] for part in (graph.graph.input, graph.graph.output))
     found: dict[str, Any] = {"onnx": str(out), "inputs": inputs, "outputs": outputs}
     schema = persistence.read_info(model)["schema"]

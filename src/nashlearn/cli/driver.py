@@ -64,7 +64,7 @@ def predict(task: Task) -> None:
     check_writable(task.out, inputs=[task.model, *task.inputs()])
     found = task.predictions(_load(task))
     if task.out is not None:
-        write_whole(task.out, found.write)
+        write_whole(task.out, found.encoded(task.out))
         task.talk.result({**found.counts, "out": str(task.out)})
     elif task.json:
         task.talk.result(found.data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 __all__ = ["check_writable", "write_whole"]
@@ -52,15 +52,9 @@ def _check_place(path: Path) -> None:
         os.unlink(name)
 
 
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Let ``write`` make a file of the same ending in the same folder, then give it its name; links are followed."""
-    place = path.resolve()
-    partial = place.with_name(f".partial.{os.getpid()}.{path.name}")
-    try:
-        write(partial)
-        with partial.open("rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(partial, place)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all; links are followed."""
+    from nashlearn.training.checkpoint import replacing
+
+    with replacing(path.resolve()) as file:
+        file.write(content)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -23,12 +24,7 @@ _WIDTHS = (0.25, 1.0, 4.0)  # of a kernel, times 1 / number of columns
 _BLOCK = 1 << 16  # rows predicted together
 _HELD_OUT = 0.2
 _DATA = "Table: CSV, TSV, Parquet or ARFF, also .gz; - for standard input."
-_WRITERS: dict[str, Any] = {
-    ".csv": lambda table, path: table.to_csv(path, index=False),
-    ".csv.gz": lambda table, path: table.to_csv(path, index=False, compression="gzip"),
-    ".tsv": lambda table, path: table.to_csv(path, index=False, sep="\t"),
-    ".parquet": lambda table, path: table.to_parquet(path, index=False),
-}
+_ENDINGS = (".csv", ".csv.gz", ".tsv", ".parquet")
 
 
 @dataclass(kw_only=True)
@@ -236,7 +232,9 @@ class Tables(Task):
     def predictions(self, model: Any) -> Predictions:
         import pandas
 
-        writer = _writer(self.out)
+        name = "" if self.out is None else self.out.name
+        if name and not name.endswith(_ENDINGS):
+            raise ValueError(f"--out must end in {', '.join(_ENDINGS)}; got {name!r}.")
         X, _ = self._read(self.data, None, self.format)
         answers, p = [], []
         for _, Z in self._blocks(model, X):
@@ -249,16 +247,9 @@ class Tables(Task):
         table = pandas.DataFrame({"prediction": found})
         if self.proba:
             table[[f"p({name})" for name in names]] = np.concatenate(p)
-        data, counts = table.to_dict(orient="list"), {"rows": len(table)}
-        return Predictions(data, lambda: table.to_csv(index=False), counts, lambda path: writer(table, path))
-
-
-def _writer(out: Path | None) -> Any:
-    """What writes a table to a file of this name."""
-    found = [write for ending, write in _WRITERS.items() if out is not None and out.name.endswith(ending)]
-    if out is not None and not found:
-        raise ValueError(f"--out must end in {', '.join(_WRITERS)}; got {out.name!r}.")
-    return next(iter(found), None)
+        text = partial(table.to_csv, index=False, sep="\t" if name.endswith(".tsv") else ",")
+        binary = partial(table.to_parquet, index=False) if name.endswith(".parquet") else None
+        return Predictions(table.to_dict(orient="list"), text, {"rows": len(table)}, binary)
 
 
 def _answered(estimator: Any, Z: Any) -> np.ndarray:

@@ -16,7 +16,7 @@ from nashlearn.cli import options as o
 from nashlearn.cli.costs import costs_path
 from nashlearn.cli.talk import Talk, Trained
 from nashlearn.cli.tune import Fold, held_out
-from nashlearn.datasets.home import write_text
+from nashlearn.datasets.home import encoded
 
 __all__ = ["Examples", "Predictions", "Task", "taken"]
 
@@ -32,16 +32,16 @@ def taken(examples: Examples, rows: Any) -> Examples:
 
 
 class Predictions(NamedTuple):
-    """What ``predict`` gives: as data for machines, as text, counted in words; ``write`` writes it to a file."""
+    """What ``predict`` gives: as data for machines, as text, counted in words; ``binary`` where a file has no text."""
 
     data: Mapping[str, Any]
     text: Callable[[], str]
     counts: Mapping[str, Any]
-    writer: Callable[[Path], None] | None = None
+    binary: Callable[[], bytes] | None = None
 
-    def write(self, path: Path) -> None:
-        """To a file, as text unless a writer is given."""
-        write_text(path, self.text()) if self.writer is None else self.writer(path)
+    def encoded(self, path: Path) -> bytes:
+        """As a file of this name holds it."""
+        return encoded(path, self.text()) if self.binary is None else self.binary()
 
 
 @dataclass(kw_only=True)

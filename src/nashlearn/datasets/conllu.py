@@ -10,11 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from os import PathLike
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from nashlearn.datasets.home import check_name, find, text_lines, write_text
+from nashlearn.datasets.home import check_name, encoded, find, text_lines
 
 __all__ = ["Sentence", "load_treebank", "parse_conllu", "read_conllu", "treebank_names", "write_conllu"]
 
@@ -30,6 +33,11 @@ _TREEBANKS = {
 }
 
 
+def _column(j: int) -> Any:
+    """What the words have in a column."""
+    return property(lambda sentence: [sentence.rows[i][j] for i in sentence._words])
+
+
 @dataclass
 class Sentence:
     """One sentence of a treebank.
@@ -40,6 +48,8 @@ class Sentence:
         The ten columns of each line.
     comments : list of str
         Lines above them, with their ``#``.
+    forms, lemmas, upos, xpos, feats, deprels : lists of str
+        Columns of the words; the last are the relations to their heads.
     """
 
     rows: list[list[str]]
@@ -51,38 +61,12 @@ class Sentence:
     def __len__(self) -> int:
         return len(self._words)
 
-    def _column(self, j: int) -> list[str]:
-        return [self.rows[i][j] for i in self._words]
-
-    @property
-    def forms(self) -> list[str]:
-        return self._column(1)
-
-    @property
-    def lemmas(self) -> list[str]:
-        return self._column(2)
-
-    @property
-    def upos(self) -> list[str]:
-        return self._column(3)
-
-    @property
-    def xpos(self) -> list[str]:
-        return self._column(4)
-
-    @property
-    def feats(self) -> list[str]:
-        return self._column(5)
+    forms, lemmas, upos, xpos, feats, _heads, deprels = map(_column, range(1, 8))
 
     @property
     def heads(self) -> np.ndarray:
         """Heads of the words, 0 for the root, -1 where the file has none."""
-        return np.array([-1 if head == "_" else int(head) for head in self._column(6)], dtype=np.int64)
-
-    @property
-    def deprels(self) -> list[str]:
-        """Relations of the words to their heads."""
-        return self._column(7)
+        return np.array([-1 if head == "_" else int(head) for head in self._heads], dtype=np.int64)
 
     def with_parse(self, heads: Sequence[int] | np.ndarray, deprels: Sequence[str] | None = None) -> Sentence:
         """The same sentence with other heads, and relations where given (else ``_``); enhanced ones are dropped."""
@@ -111,25 +95,21 @@ def parse_conllu(lines: Iterable[str], name: str = "conllu") -> Iterator[Sentenc
     comments: list[str] = []
     rows: list[list[str]] = []
     numbers: list[int] = []
-    number, words = 0, 0
-    for number, line in enumerate(lines, 1):
-        line = line.rstrip("\r\n")
-        if not line.strip():
+    words = 0
+    for number, line in enumerate(chain(lines, [None]), 1):  # the end is an end of a sentence too
+        if line is None or not line.strip():
             if rows:
                 yield _sentence(rows, comments, numbers, name)
             elif comments:
-                raise ValueError(f"{name}, line {number}: comments without a sentence below them.")
+                place = f"{name}, line {number - (line is None)}"
+                raise ValueError(f"{place}: comments without a sentence below them.")
             comments, rows, numbers, words = [], [], [], 0
         elif line.startswith("#") and not rows:
-            comments.append(line)
+            comments.append(line.rstrip("\r\n"))
         else:
-            rows.append(_row(line, words, f"{name}, line {number}"))
+            rows.append(_row(line.rstrip("\r\n"), words, f"{name}, line {number}"))
             numbers.append(number)
             words += rows[-1][0].isdigit()
-    if rows:
-        yield _sentence(rows, comments, numbers, name)
-    elif comments:
-        raise ValueError(f"{name}, line {number}: comments without a sentence below them.")
 
 
 def _row(line: str, words: int, place: str) -> list[str]:
@@ -176,7 +156,7 @@ def read_conllu(path: str | PathLike[str]) -> list[Sentence]:
 
 def write_conllu(sentences: Iterable[Sentence], path: str | PathLike[str]) -> None:
     """Write sentences to a file, gzipped where its name ends in ``.gz``."""
-    write_text(path, "".join(map(str, sentences)))
+    Path(path).write_bytes(encoded(path, "".join(map(str, sentences))))
 
 
 def treebank_names() -> dict[str, tuple[str, ...]]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["VARIABLE", "bunch", "check_name", "data_home", "find", "text_lines", "write_text"]
+__all__ = ["VARIABLE", "bunch", "check_name", "data_home", "encoded", "find", "text_lines"]
 
 VARIABLE = "NASHLEARN_DATA"
 _CACHES = {"win32": ("LOCALAPPDATA", "AppData/Local"), "darwin": ("XDG_CACHE_HOME", "Library/Caches")}
@@ -84,7 +84,6 @@ def text_lines(path: str | os.PathLike[str]) -> Iterator[str]:
         raise ValueError(f"{path}, line {number}: not a gzipped text file: {error}.") from None
 
 
-def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write text in UTF-8 as it stands, gzipped where the name ends in ``.gz``; the same text gives the same bytes."""
-    path, content = Path(path), text.encode()
-    path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
+def encoded(path: str | os.PathLike[str], text: str) -> bytes:
+    """Text in UTF-8 as it stands in a file, gzipped where its name ends in ``.gz``; the same for the same text."""
+    return gzip.compress(text.encode(), mtime=0) if Path(path).suffix == ".gz" else text.encode()

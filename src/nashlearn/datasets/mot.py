@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from nashlearn.datasets.home import bunch, check_name, find, text_lines, write_text
+from nashlearn.datasets.home import bunch, check_name, encoded, find, text_lines
 
 __all__ = ["Boxes", "load_tracking", "mot_text", "parse_mot", "read_mot", "tracking_names", "write_mot"]
 
@@ -129,7 +129,7 @@ def _refuse_repetition(boxes: Boxes, name: str, numbers: list[int]) -> None:
 
 def write_mot(path: str | Path, boxes: Boxes) -> None:
     """Write boxes as :func:`read_mot` reads them, gzipped where the name ends with ``.gz``, without positions."""
-    write_text(path, mot_text(boxes))
+    Path(path).write_bytes(encoded(path, mot_text(boxes)))
 
 
 def mot_text(boxes: Boxes) -> str:

@@ -29,15 +29,15 @@ def parse_columns(lines: Iterable[str], name: str = "columns") -> list[list[list
     for number, line in enumerate(lines, start=1):
         columns = line.split()
         if not columns:
-            if current:
-                sentences.append(current)
             current = []
             continue
         width = width or len(columns)
         if len(columns) != width:
             raise ValueError(f"{name}, line {number}: {len(columns)} columns; the first line has {width}.")
+        if not current:
+            sentences.append(current)
         current.append(columns)
-    return [*sentences, current] if current else sentences
+    return sentences
 
 
 def read_columns(path: str | Path) -> list[list[list[str]]]:

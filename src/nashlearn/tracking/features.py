@@ -11,22 +11,34 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from nashlearn.datasets.mot import Boxes
 
 __all__ = ["FEATURE_NAMES", "consecutive", "describe", "frame_pairs", "overlap", "pair_features"]
 
-_REGIONS = ("whole", "top", "middle", "bottom", "left", "right", "centre")
+_REGIONS = {  # of a box: from which share of its height to which, and of its width
+    "whole": (0, 1, 0, 1),
+    "top": (0, 1 / 3, 0, 1),
+    "middle": (1 / 3, 2 / 3, 0, 1),
+    "bottom": (2 / 3, 1, 0, 1),
+    "left": (0, 1, 0, 1 / 2),
+    "right": (0, 1, 1 / 2, 1),
+    "centre": (1 / 4, 3 / 4, 1 / 4, 3 / 4),
+}
 _CHANNELS = ("red", "green", "blue")
 _BINS = 8
-_PATTERNS = (
-    10  # local binary patterns of eight neighbours, by the number of bright ones; the last is the irregular rest
-)
+_PATTERNS = 10  # local binary patterns by the number of bright ones of eight neighbours; the last: the irregular rest
 _GEOMETRY = ("overlap", "distance", "height", "moved overlap", "moved distance")
 _LOOKS = tuple(
     f"{kind} {region} {channel}" for kind in ("colour", "texture") for region in _REGIONS for channel in _CHANNELS
 )
 FEATURE_NAMES = _GEOMETRY + _LOOKS
+
+
+def centres(boxes: np.ndarray) -> np.ndarray:
+    """Centres (n, 2) of boxes (n, 4)."""
+    return boxes[:, :2] + 0.5 * boxes[:, 2:]
 
 
 def overlap(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -83,31 +95,22 @@ def _patterns(thumbs: np.ndarray) -> np.ndarray:
 def _histograms(codes: np.ndarray, bins: int) -> np.ndarray:
     """Counts (n, regions, channels, bins) of integer codes (n, rows, columns, channels) in each region."""
     n, rows, columns, channels = codes.shape
-    r, c = np.arange(rows)[:, None] / rows, np.arange(columns)[None] / columns
-    regions = [
-        (r >= 0) & (c >= 0),
-        (r < 1 / 3) & (c >= 0),
-        (r >= 1 / 3) & (r < 2 / 3) & (c >= 0),
-        (r >= 2 / 3) & (c >= 0),
-        (r >= 0) & (c < 1 / 2),
-        (r >= 0) & (c >= 1 / 2),
-        (r >= 1 / 4) & (r < 3 / 4) & (c >= 1 / 4) & (c < 3 / 4),
-    ]
-    inside = np.stack([region.ravel() for region in regions]).astype(np.float64)
+    r, c = (at.ravel() for at in np.meshgrid(np.arange(rows) / rows, np.arange(columns) / columns, indexing="ij"))
+    top, bottom, left, right = np.array(list(_REGIONS.values())).T[:, :, None]
+    inside = ((r >= top) & (r < bottom) & (c >= left) & (c < right)).astype(np.float64)
     flat = codes.reshape(n, rows * columns, channels)
     return np.stack([np.einsum("rp,npc->nrc", inside, flat == b) for b in range(bins)], axis=3)
 
 
 def _motion(boxes: Boxes, pairs: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     """How far (n, 2) each box moved since the frame before: 0 unless a box there and it overlap each other best."""
-    moved = np.zeros((len(boxes), 2))
-    centres = boxes.box[:, :2] + 0.5 * boxes.box[:, 2:]
+    moved, at = np.zeros((len(boxes), 2)), centres(boxes.box)
     for earlier, later in pairs:
         if earlier.size and later.size:
             shared = overlap(boxes.box[earlier], boxes.box[later])
             best = shared.argmax(axis=0)
             mutual = (shared.argmax(axis=1)[best] == np.arange(later.size)) & (shared.max(axis=0) > 0.0)
-            moved[later[mutual]] = (centres[later] - centres[earlier[best]])[mutual]
+            moved[later[mutual]] = (at[later] - at[earlier[best]])[mutual]
     return moved
 
 
@@ -115,14 +118,15 @@ def _geometry(a: np.ndarray, b: np.ndarray, moved: np.ndarray) -> np.ndarray:
     """Overlap, distance and change of height (n1, n2, 5), the first two also after moving ``a`` on."""
     height = 0.5 * (a[:, 3][:, None] + b[:, 3][None])
     ahead = np.column_stack([a[:, :2] + moved, a[:, 2:]])
-    columns = [overlap(a, b), _distance(a, b) / height, np.abs(np.log(a[:, 3][:, None] / b[:, 3][None]))]
-    columns += [overlap(ahead, b), _distance(ahead, b) / height]
-    return np.stack(columns, axis=2)
+    apart, then = (cdist(centres(one), centres(b)) / height for one in (a, ahead))
+    taller = np.abs(np.log(a[:, 3][:, None] / b[:, 3][None]))
+    return np.stack([overlap(a, b), apart, taller, overlap(ahead, b), then], axis=2)
 
 
-def _distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    centres_a, centres_b = a[:, :2] + 0.5 * a[:, 2:], b[:, :2] + 0.5 * b[:, 2:]
-    return np.linalg.norm(centres_a[:, None] - centres_b[None], axis=2)
+def check_looks(looks: np.ndarray | None, boxes: Boxes) -> None:
+    """Refuse descriptions that are not one for each box."""
+    if looks is not None and len(looks) != len(boxes):
+        raise ValueError(f"looks must have one entry for each of the {len(boxes)} boxes; got {len(looks)}.")
 
 
 def consecutive(boxes: Boxes, step: int) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -169,8 +173,7 @@ def frame_pairs(boxes: Boxes, looks: np.ndarray | None = None, step: int = 1) ->
         For frames 1 and 1 + step, 2 and 2 + step, …: :func:`pair_features` and the constant features (n1, 1) of leaving
         and (n2, 1) of entering.
     """
-    if looks is not None and len(looks) != len(boxes):
-        raise ValueError(f"looks must have one entry for each of the {len(boxes)} boxes; got {len(looks)}.")
+    check_looks(looks, boxes)
     pairs = consecutive(boxes, step)
     moved = _motion(boxes, pairs)
     return [

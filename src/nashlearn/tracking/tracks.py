@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from nashlearn.datasets.mot import Boxes
-from nashlearn.tracking.features import consecutive, overlap, pair_features
+from nashlearn.tracking.features import centres, check_looks, consecutive, overlap, pair_features
 
 __all__ = ["Moment", "adopt_ids", "assignments", "by_matcher", "by_overlap", "follow", "score_tracks", "track_examples"]
 
@@ -81,13 +81,12 @@ def follow(boxes: Boxes, rule: Rule, *, memory: int = 0, looks: np.ndarray | Non
     looks : ndarray, optional
         From :func:`describe`, one for each box.
     """
-    if looks is not None and len(looks) != len(boxes):
-        raise ValueError(f"looks must have one entry for each of the {len(boxes)} boxes; got {len(looks)}.")
+    check_looks(looks, boxes)
     if not (isinstance(memory, int | np.integer) and memory >= 0):
         raise ValueError(f"memory must be an integer, not negative; got {memory!r}.")
     ids = np.full(len(boxes), -1, dtype=np.int64)
     velocity = np.zeros((len(boxes), 2))
-    centres = boxes.box[:, :2] + 0.5 * boxes.box[:, 2:]
+    at = centres(boxes.box)
     alive = np.empty(0, dtype=np.int64)  # the last box of each track
     known = 0
     for number, here in enumerate(boxes.rows_by_frame(), start=1):
@@ -104,7 +103,7 @@ def follow(boxes: Boxes, rule: Rule, *, memory: int = 0, looks: np.ndarray | Non
         seen = partners >= 0
         last, now = alive[seen], here[partners[seen]]
         ids[now] = ids[last]
-        steps = (centres[now] - centres[last]) / gaps[seen][:, None]
+        steps = (at[now] - at[last]) / gaps[seen][:, None]
         fresh = ~velocity[last].any(axis=1, keepdims=True)
         velocity[now] = np.where(fresh, steps, _INERTIA * velocity[last] + (1.0 - _INERTIA) * steps)
         new = here[ids[here] < 0]
