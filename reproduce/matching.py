@@ -20,7 +20,7 @@ from nashlearn import NashMatcher
 from nashlearn.datasets import load_tracking
 from nashlearn.estimators._matching_input import examples
 from nashlearn.tracking import assignments, describe, frame_pairs
-from nashlearn.training.designs.pairs import MatchingDesign
+from nashlearn.training.designs.pairs import PairFeatures, matching_games
 from reproduce.protocol import FOLDS, Profile
 from reproduce.references.ssvm_matching import structured_svm
 from reproduce.run import carry_out
@@ -57,11 +57,12 @@ def _nash(X: list[Any], y: list[np.ndarray], alpha: float, smoothing: float, tol
 
 def _ssvm(doubled: bool) -> Callable[..., tuple[Any, float]]:
     def train(X: list[Any], y: list[np.ndarray], alpha: float, smoothing: float, tol: float) -> tuple[Any, float]:
-        trained = structured_svm(MatchingDesign(examples(X)), y, alpha, doubled=doubled, tol=tol)
+        trained = structured_svm(examples(X), y, alpha, doubled=doubled, tol=tol)
 
         def predict(X: list[Any]) -> list[np.ndarray]:
-            design = MatchingDesign(examples(X))
-            return design.best(design.scores(trained.w))
+            given = examples(X)
+            games = matching_games(given)
+            return games.argmax(PairFeatures(given, games).scores(trained.w))
 
         return predict, trained.dual_gap
 

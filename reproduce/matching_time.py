@@ -20,8 +20,10 @@ from benchmarks import report
 from nashlearn import games
 from nashlearn.datasets import load_tracking
 from nashlearn.tracking import assignments, describe, frame_pairs
-from nashlearn.training.designs.pairs import Example, MatchingDesign, MatchingProblem
-from nashlearn.training.methods.descent import anneal
+from nashlearn.training.designs.pairs import Example, matching_problem
+from nashlearn.training.driver import train
+from nashlearn.training.methods.descent import Descent
+from nashlearn.training.objective import GameProblem
 from reproduce.papers import PAPERS
 from reproduce.protocol import Profile
 from reproduce.references.marginal_matching import doubled, marginal_training
@@ -59,19 +61,19 @@ def _synthetic(n: int) -> tuple[np.ndarray, np.ndarray]:
     return X, games.matching(n).argmax(scores + 0.5 * rng.standard_normal(scores.shape))
 
 
-def _problem(examples: list[Example], y: list[np.ndarray]) -> MatchingProblem:
+def _problem(examples: list[Example], y: list[np.ndarray]) -> GameProblem:
     elements = sum(len(partners) for partners in y)
-    problem = MatchingProblem(MatchingDesign(examples), y, np.full(len(y), 1.0 / elements))
+    problem = matching_problem(examples, y, np.full(len(y), 1.0 / elements))
     problem.evaluate(np.zeros(problem.n_weights), 0.1)  # compiled before it is timed
     return problem
 
 
-def _ours(problem: MatchingProblem) -> dict[str, Any]:
+def _ours(problem: GameProblem) -> dict[str, Any]:
     """CPU seconds, gaps and iterations for each tolerance."""
     found: dict[str, Any] = {}
     for tol in TOLERANCES:
         start = time.process_time()
-        trained = anneal(problem, ALPHA, schedule=SCHEDULE, tol=tol, max_iter=1000)
+        trained = train(problem, Descent(SCHEDULE), alpha=ALPHA, tol=tol, max_iter=1000)
         found[f"{tol:g}"] = {
             "seconds": time.process_time() - start,
             "gap": trained.dual_gap,
@@ -81,7 +83,7 @@ def _ours(problem: MatchingProblem) -> dict[str, Any]:
     return found
 
 
-def _theirs(problem: MatchingProblem, X: np.ndarray, y: np.ndarray, mu: float) -> dict[str, Any]:
+def _theirs(problem: GameProblem, X: np.ndarray, y: np.ndarray, mu: float) -> dict[str, Any]:
     """CPU seconds until each tolerance is proved; None where that took longer than the cap."""
     n, game = X.shape[1], games.matching(X.shape[1])
     seconds: dict[str, float | None] = dict.fromkeys((f"{tol:g}" for tol in TOLERANCES), None)

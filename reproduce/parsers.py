@@ -21,8 +21,9 @@ import numpy as np
 
 from nashlearn import parsing
 from nashlearn.datasets import Sentence, load_treebank
-from nashlearn.training.designs.arcs import TreeProblem
-from nashlearn.training.methods.descent import anneal
+from nashlearn.training.designs.arcs import tree_problem
+from nashlearn.training.driver import train
+from nashlearn.training.methods.descent import Descent
 from reproduce.protocol import Profile
 from reproduce.references.tree_layers import LAYERS, ArcViews, best_trees_of
 from reproduce.run import carry_out
@@ -235,10 +236,10 @@ def _exact(design: ArcViews, heads: Sequence[np.ndarray], lam: float, mu: float,
     """The same objective to a certified gap, by L-BFGS with exact games."""
     omega = np.full(design.sizes.size, 1.0 / design.sizes.sum())
     alpha = lam / design.sizes.mean()
-    problem = TreeProblem(design, heads, omega, single_root=True)
+    problem = tree_problem(design, heads, omega, single_root=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # unconverged fits compete as they are
-        yield anneal(problem, alpha, schedule=(mu,), target=mu, tol=1e-2, max_iter=steps // 2).w
+        yield train(problem, Descent([mu], mu), alpha=alpha, tol=1e-2, max_iter=steps // 2).w
 
 
 def _digest(weight: np.ndarray) -> str:

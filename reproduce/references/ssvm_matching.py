@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from nashlearn.training.designs.pairs import MatchingDesign
+from nashlearn.games.batch import Batch
+from nashlearn.training.designs.pairs import Example, PairFeatures, matching_games
 
 __all__ = ["StructuredSvm", "structured_svm"]
 
@@ -34,7 +35,7 @@ class StructuredSvm:
 
 
 def structured_svm(
-    design: MatchingDesign,
+    examples: Sequence[Example],
     y: Sequence[np.ndarray],
     alpha: float,
     *,
@@ -42,17 +43,19 @@ def structured_svm(
     tol: float = 1e-3,
     max_rounds: int = 500,
 ) -> StructuredSvm:
-    """Train on the examples of ``design`` to a relative gap of ``tol``, or to ``max_rounds``."""
+    """Train on examples with true matchings ``y`` to a relative gap of ``tol``, or to ``max_rounds``."""
     count = sum(map(len, y))
-    truth = design.vertices(y)
-    costs = design.costs * (1.0 - truth)
+    games = matching_games(examples)
+    design, share = PairFeatures(examples, games), np.full(len(games), 1.0 / count)
+    truth = games.vertices(y)
+    costs = np.concatenate([game.weights.ravel() for game in games.games]) * (1.0 - truth)
     if doubled:
-        costs[_leaving(design)] = 1.0
+        costs[_leaving(games)] = 1.0
     slopes, offsets = np.empty((0, design.n_weights)), np.empty(0)
     w, best, objective, dual = np.zeros(design.n_weights), np.zeros(design.n_weights), np.inf, -np.inf
     for round_ in range(1, max_rounds + 1):  # noqa: B007 (reported)
-        worst = design.vertices(design.best(design.scores(w) + costs))
-        slope, offset = design.moments(worst - truth) / count, float(costs @ worst) / count
+        worst = games.vertices(games.argmax(design.scores(w) + costs))
+        slope, offset = design.moments(worst - truth, share), float(costs @ worst) / count
         value = 0.5 * alpha * float(w @ w) + float(slope @ w) + offset
         if value < objective:
             objective, best = value, w
@@ -65,9 +68,9 @@ def structured_svm(
     return StructuredSvm(best, objective, (objective - dual) / objective, round_)
 
 
-def _leaving(design: MatchingDesign) -> np.ndarray:
+def _leaving(games: Batch) -> np.ndarray:
     """Positions of the scores of leaving."""
-    places = design.matrices(np.arange(design.offset[-1]))
+    places = games.split(np.arange(games.offset[-1]))
     return np.concatenate([matrix[:-1, -1] for matrix in places])
 
 

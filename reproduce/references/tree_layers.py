@@ -32,7 +32,7 @@ GAME_REPLIES = 40  # of the double oracle for one sentence: long ones would take
 class ArcViews:
     """Frozen features: of each sentence, tokens as dependents (n, k), root and tokens as heads (n + 1, k).
 
-    The arcs of all sentences lie one after another, as :class:`nashlearn.training.designs.arcs.ArcDesign` has it.
+    The arcs of all sentences lie one after another, as :class:`nashlearn.games.batch.Batch` has them.
     """
 
     def __init__(self, dependents: Sequence[np.ndarray], heads: Sequence[np.ndarray]):
@@ -61,8 +61,9 @@ class ArcViews:
             )
         return theta
 
-    def moments(self, x: np.ndarray) -> np.ndarray:
-        """``Phi' x``."""
+    def moments(self, x: np.ndarray, omega: np.ndarray | float = 1.0) -> np.ndarray:
+        """``sum_i omega_i Phi_i' x_i``, ``omega`` being a number for each sentence or one for all."""
+        x = x * np.repeat(np.broadcast_to(omega, self.sizes.shape), np.diff(self.offset))
         right, first = np.empty((len(self._dependents), self.shape[1])), self._first
         for i, n in enumerate(self.sizes):
             own = x[self.offset[i] : self.offset[i + 1]].reshape(n, n + 1)

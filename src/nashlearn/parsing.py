@@ -86,7 +86,7 @@ class HashedSentences(Sequence[int]):
 
     @property
     def kind(self) -> tuple[int, int, bool]:
-        """What sentences must share to be scored by the same weights, as the kind of arrays; there are no dimensions."""
+        """What sentences must share to be scored by the same weights; unlike arrays, they have no dimensions."""
         return 0, 1 << self.attributes.bits, True
 
     def basis(self) -> None:

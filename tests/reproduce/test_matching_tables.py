@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nashlearn.training.designs.pairs import Example, MatchingDesign
+from nashlearn.training.designs.pairs import Example, PairFeatures, matching_games
 from reproduce import matching, matching_page, page, tracks
 from reproduce.papers import PAPERS
 from reproduce.protocol import QUICK
@@ -55,15 +55,15 @@ def test_structured_svm_reaches_its_optimum():
         pairs = rng.normal(size=(3, 3, 2))
         examples.append(Example(pairs, np.ones((3, 1)), np.ones((3, 1))))
         y.append(rng.permutation([0, 1, 2, -1, -1])[:3])
-    design, alpha = MatchingDesign(examples), 0.05
-    trained = structured_svm(design, y, alpha, tol=1e-6)
+    plays, alpha = matching_games(examples), 0.05
+    design, trained = PairFeatures(examples, plays), structured_svm(examples, y, alpha, tol=1e-6)
     assert 0 <= trained.dual_gap <= 1e-6
-    truth = design.vertices(y)
+    truth = plays.vertices(y)
 
     def objective(w):
         theta = design.scores(w)
         losses = 0.0
-        for matrix, partners, vertex in zip(design.matrices(theta), y, design.matrices(truth), strict=True):
+        for matrix, partners, vertex in zip(plays.split(theta), y, plays.split(truth), strict=True):
             every = [p[:3] for p in permutations([0, 1, 2, -1, -1, -1], 3)]
             values = []
             for other in set(every):

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from nashlearn import games
-from nashlearn.training.designs.arcs import TreeProblem
-from nashlearn.training.methods.descent import minimise
+from nashlearn.training.designs.arcs import tree_problem
+from nashlearn.training.driver import train
+from nashlearn.training.methods.descent import Descent
 from reproduce import parsers
 from reproduce.parsers import DRAWS, grid, of_one_making
 from reproduce.parsers_page import chosen, parsers_section, significance
@@ -54,8 +55,13 @@ def test_published_training_lowers_the_games_objective(problem, method, slack):
     """Near the certified optimum, above it, and far below where it starts."""
     design, heads = problem
     lam, omega = 0.3, np.full(design.sizes.size, 1 / design.sizes.sum())
-    exact = minimise(TreeProblem(design, heads, omega, True), lam / design.sizes.mean(), smoothing=1e-3, tol=1e-3,
-                     max_iter=500).w  # fmt: skip
+    exact = train(
+        tree_problem(design, heads, omega, True),
+        Descent([1e-3], 1e-3),
+        alpha=lam / design.sizes.mean(),
+        tol=1e-3,
+        max_iter=500,
+    ).w
     least, start = objective(design, heads, exact, lam), objective(design, heads, np.zeros(design.n_weights), lam)
     *_, w = LAYERS[method](design, heads, lam, 0.0 if method == "game" else 0.01, 300 if method == "game" else 600)
     assert least * (1 - 2e-2) <= objective(design, heads, w, lam) <= least + slack * start
