@@ -8,19 +8,22 @@ from cases import Certificate, Smoothed
 from numba import njit
 
 from nashlearn.games.rows import kernels
-from nashlearn.games.rows.smoothing import smooth_reply
 
 __all__ = ["rows_gap", "smoothed_gap"]
 
 
 @njit
 def _gap(loss, scores, p, q):
-    return kernels.best_reply(loss, scores, p) - kernels.risk(loss, q) - scores @ q
+    reward = scores.copy()
+    upper = kernels.gain(loss, p, reward) + kernels.reply(loss, reward, 0.0)
+    return upper - kernels.risk(loss, q) - scores @ q
 
 
 @njit
 def _smoothed_gap(loss, g, a, p, q):
-    return smooth_reply(loss, g, a, p) - kernels.risk(loss, q) - g @ q + 0.5 * a * (q @ q)
+    reward = g.copy()
+    upper = kernels.gain(loss, p, reward) + kernels.reply(loss, reward, a)
+    return upper - kernels.risk(loss, q) - g @ q + 0.5 * a * (q @ q)
 
 
 def rows_gap(params: Any) -> Certificate:

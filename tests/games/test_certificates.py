@@ -98,11 +98,16 @@ def test_the_gap_of_rows_is_that_of_the_strategies_that_were_written(seed, shift
     def elsewhere(loss, scores, value, own_q, own_p):
         value[:], own_q[:], own_p[:] = np.where(np.isnan(q[:, 0]), np.nan, 1.0), q, p
 
+    def gain(loss, p, reward):
+        reward += p @ case.L
+        return 0.0
+
     value, gap, entropy = np.empty((3, 4))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels, "equilibria", elsewhere)
         patch.setattr(kernels, "common", lambda loss, scores: scores.max())
-        patch.setattr(kernels, "best_reply", lambda loss, scores, p: (scores + p @ case.L).max())
+        patch.setattr(kernels, "gain", gain)
+        patch.setattr(kernels, "reply", lambda loss, reward, a: reward.max())
         patch.setattr(kernels, "risk", lambda loss, q: (case.L @ q).min())
         kernels.solve_rows.py_func(None, theta, value, np.empty_like(q), np.empty_like(p), gap, entropy)
     relative = theta - theta.max(axis=1, keepdims=True)

@@ -14,7 +14,7 @@ from numba import njit
 
 from nashlearn.solvers.core_simplex import new_core, optimise
 
-__all__ = ["Cost", "core_equilibrium", "cost_params", "solve"]
+__all__ = ["Cost", "core_equilibrium", "cost_params", "largest", "solve"]
 
 
 class Cost(NamedTuple):
@@ -33,10 +33,6 @@ class Cost(NamedTuple):
         """Rows are solved together, each from the basis of the one before."""
         return True
 
-    def matrix(self) -> np.ndarray:
-        """The cost matrix."""
-        return self.L
-
 
 def cost_params(L: np.ndarray) -> Cost:
     """Parameters of the game of ``L``, a finite float64 matrix (options, labels) of any sign."""
@@ -49,12 +45,19 @@ def cost_params(L: np.ndarray) -> Cost:
 
 
 @njit(cache=True, nogil=True)
+def largest(scores):
+    """The largest score, or a NaN among them."""
+    top, missing = -np.inf, False
+    for j in range(scores.size):
+        top = max(top, np.float64(scores[j]))
+        missing |= np.isnan(scores[j])
+    return np.nan if missing else top
+
+
+@njit(cache=True, nogil=True)
 def core_equilibrium(loss, scores, q, p, core):
     """Equilibrium of one row of scores from the basis that ``core`` holds, which becomes the row's own."""
-    top = -np.inf
-    for j in range(scores.size):
-        if scores[j] > top or np.isnan(scores[j]):
-            top = np.float64(scores[j])
+    top = largest(scores)
     if np.isnan(top):
         q[:] = np.nan
         p[:] = np.nan

@@ -17,10 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numba.extending import overload
 
 from nashlearn.games.rows import kernels
+from nashlearn.games.rows.kernels import implements
 from nashlearn.games.rows.zero_one import shifted_threshold
+from nashlearn.solvers.matrix_game import largest
 
 __all__ = ["Abstain", "abstain_params"]
 
@@ -31,10 +32,6 @@ class Abstain(NamedTuple):
     cost: float
     s: int
     L: np.ndarray
-
-    def matrix(self) -> np.ndarray:
-        """The cost matrix."""
-        return self.L
 
 
 def abstain_params(L: np.ndarray, cost: float) -> Abstain:
@@ -58,75 +55,53 @@ def _ranked(scores, s, scratch):
     return np.float64(scratch[s])
 
 
-@overload(kernels.equilibrium)
+@implements(kernels.equilibrium, Abstain)
 def _equilibrium(loss, scores, q, p):
-    if loss.instance_class is not Abstain:
-        return None
-
-    def solve(loss, scores, q, p):
-        k, s, c = scores.size, loss.s, loss.cost
-        top = -np.inf
-        for j in range(k):
-            if scores[j] > top or np.isnan(scores[j]):
-                top = np.float64(scores[j])
-        if np.isnan(top):
-            q[:] = np.nan
-            p[:] = np.nan
-            return top
-        tau = shifted_threshold(scores, scores.size, top, 1.0)
-        support = 0
-        for j in range(k):
-            support += np.float64(scores[j]) - top > tau
-        certain = support <= s
-        if not certain:
-            tau = _ranked(scores, s, q) - top
-        mass, above = 0.0, 0
-        for j in range(k):
-            p[j] = max(np.float64(scores[j]) - top - tau, 0.0)
-            mass += p[j]
-            above += p[j] > 0.0
-        p[k] = 0.0 if certain else max(1.0 - mass, 0.0)
-        level = s - above  # labels at tau that complete the first s
-        for j in range(k):
-            if p[j] > 0.0:
-                q[j] = 1.0 / support if certain else 1.0 - c
-            elif not certain and level >= 0 and np.float64(scores[j]) - top == tau:
-                q[j] = 1.0 - c if level > 0 else 1.0 - s * (1.0 - c)
-                level -= 1
-            else:
-                q[j] = 0.0
-        return top + (1.0 + tau if certain else c + (1.0 - c) * mass + tau)
-
-    return solve
+    k, s, c = scores.size, loss.s, loss.cost
+    top = largest(scores)
+    if np.isnan(top):
+        q[:] = np.nan
+        p[:] = np.nan
+        return top
+    tau = shifted_threshold(scores, scores.size, top, 1.0)
+    support = 0
+    for j in range(k):
+        support += np.float64(scores[j]) - top > tau
+    certain = support <= s
+    if not certain:
+        tau = _ranked(scores, s, q) - top
+    mass, above = 0.0, 0
+    for j in range(k):
+        p[j] = max(np.float64(scores[j]) - top - tau, 0.0)
+        mass += p[j]
+        above += p[j] > 0.0
+    p[k] = 0.0 if certain else max(1.0 - mass, 0.0)
+    level = s - above  # labels at tau that complete the first s
+    for j in range(k):
+        if p[j] > 0.0:
+            q[j] = 1.0 / support if certain else 1.0 - c
+        elif not certain and level >= 0 and np.float64(scores[j]) - top == tau:
+            q[j] = 1.0 - c if level > 0 else 1.0 - s * (1.0 - c)
+            level -= 1
+        else:
+            q[j] = 0.0
+    return top + (1.0 + tau if certain else c + (1.0 - c) * mass + tau)
 
 
-@overload(kernels.best_reply)
-def _best_reply(loss, scores, p):
-    if loss.instance_class is not Abstain:
-        return None
-
-    def reply(loss, scores, p):
-        k = scores.size
-        total, best = 0.0, -np.inf
-        for j in range(k):
-            total += p[j]
-        for j in range(k):
-            best = max(best, np.float64(scores[j]) + (total - p[j]))
-        return best + loss.cost * p[k]
-
-    return reply
+@implements(kernels.gain, Abstain)
+def _gain(loss, p, reward):
+    total = 0.0
+    for j in range(reward.size):
+        total += p[j]
+    for j in range(reward.size):
+        reward[j] += total - p[j]
+    return loss.cost * p[reward.size]
 
 
-@overload(kernels.risk)
+@implements(kernels.risk, Abstain)
 def _risk(loss, q):
-    if loss.instance_class is not Abstain:
-        return None
-
-    def bayes(loss, q):
-        total, top = 0.0, 0.0
-        for j in range(q.size):
-            total += q[j]
-            top = max(top, np.float64(q[j]))
-        return min(loss.cost * total, total - top)
-
-    return bayes
+    total, top = 0.0, 0.0
+    for j in range(q.size):
+        total += q[j]
+        top = max(top, np.float64(q[j]))
+    return min(loss.cost * total, total - top)

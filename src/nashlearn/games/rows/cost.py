@@ -7,9 +7,9 @@ microsecond for ten labels, and less where neighbouring rows are alike.
 from __future__ import annotations
 
 import numpy as np
-from numba.extending import overload
 
 from nashlearn.games.rows import kernels
+from nashlearn.games.rows.kernels import implements
 from nashlearn.games.rows.simplex import SimplexGame
 from nashlearn.solvers.core_simplex import new_core
 from nashlearn.solvers.matrix_game import Cost, core_equilibrium, cost_params
@@ -26,59 +26,34 @@ class CostGame(SimplexGame):
         return max(self.scale, self.params.scale)
 
 
-@overload(kernels.equilibrium)
+@implements(kernels.equilibrium, Cost)
 def _equilibrium(loss, scores, q, p):
-    if loss.instance_class is not Cost:
-        return None
-
-    def solve(loss, scores, q, p):
-        return core_equilibrium(loss, scores, q, p, new_core(loss.L.shape[0], loss.L.shape[1]))
-
-    return solve
+    return core_equilibrium(loss, scores, q, p, new_core(loss.L.shape[0], loss.L.shape[1]))
 
 
-@overload(kernels.equilibria)
+@implements(kernels.equilibria, Cost)
 def _equilibria(loss, scores, value, q, p):
-    if loss.instance_class is not Cost:
-        return None
-
-    def solve(loss, scores, value, q, p):
-        core = new_core(loss.L.shape[0], loss.L.shape[1])
-        for i in range(scores.shape[0]):
-            value[i] = core_equilibrium(loss, scores[i], q[i], p[i], core)
-
-    return solve
+    core = new_core(loss.L.shape[0], loss.L.shape[1])
+    for i in range(scores.shape[0]):
+        value[i] = core_equilibrium(loss, scores[i], q[i], p[i], core)
 
 
-@overload(kernels.best_reply)
-def _best_reply(loss, scores, p):
-    if loss.instance_class is not Cost:
-        return None
-
-    def reply(loss, scores, p):
-        reward = scores.astype(np.float64)
-        for i in range(p.size):
-            if p[i] > 0.0:
-                for j in range(reward.size):
-                    reward[j] += p[i] * loss.L[i, j]
-        return reward.max()
-
-    return reply
+@implements(kernels.gain, Cost)
+def _gain(loss, p, reward):
+    for i in range(p.size):
+        if p[i] > 0.0:
+            for j in range(reward.size):
+                reward[j] += p[i] * loss.L[i, j]
+    return 0.0
 
 
-@overload(kernels.risk)
+@implements(kernels.risk, Cost)
 def _risk(loss, q):
-    if loss.instance_class is not Cost:
-        return None
-
-    def bayes(loss, q):
-        cost, floor = np.zeros(loss.L.shape[0]), 0.0
-        for j in range(q.size):
-            if q[j] > 0.0:
-                floor += q[j] * loss.floor[j]
-                column = loss.columns[j]
-                for i in range(cost.size):
-                    cost[i] += q[j] * column[i]
-        return floor + loss.scale * cost.min()
-
-    return bayes
+    cost, floor = np.zeros(loss.L.shape[0]), 0.0
+    for j in range(q.size):
+        if q[j] > 0.0:
+            floor += q[j] * loss.floor[j]
+            column = loss.columns[j]
+            for i in range(cost.size):
+                cost[i] += q[j] * column[i]
+    return floor + loss.scale * cost.min()

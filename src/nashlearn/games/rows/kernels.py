@@ -2,19 +2,52 @@
 
 Each loss is a NamedTuple of arrays. Numba dispatches on its class when it compiles, so one batch solver
 and one trainer serve every loss: a new one registers its own versions of the functions below with
-``numba.extending.overload`` and returns ``None`` for classes that are not its own.
+:func:`implements`.
 Rows may be float32 or float64; sums are taken in float64.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numba.extending import overload
 
+from nashlearn.solvers.matrix_game import largest
 from nashlearn.solvers.quadratic import cost_prox, cost_tangent
 
-__all__ = ["best_reply", "common", "contenders", "equilibria", "equilibrium", "prox", "risk", "risk_rows", "solve_rows", "tangent"]
+__all__ = [
+    "common",
+    "contenders",
+    "equilibria",
+    "equilibrium",
+    "gain",
+    "implements",
+    "prox",
+    "reply",
+    "risk",
+    "risk_rows",
+    "solve_rows",
+    "tangent",
+    "where",
+]
+
+
+def where(function: Callable[..., Any], applies: Callable[[Any], bool]) -> Callable[..., Any]:
+    """A decorator: what follows is ``function`` for the losses whose class ``applies`` is true of."""
+
+    def register(version: Callable[..., Any]) -> Callable[..., Any]:
+        overload(function, strict=False)(lambda loss, *_: version if applies(loss.instance_class) else None)
+        return version
+
+    return register
+
+
+def implements(function: Callable[..., Any], kind: type) -> Callable[..., Any]:
+    """A decorator: what follows is ``function`` for losses of the class ``kind``."""
+    return where(function, lambda other: other is kind)
 
 
 def equilibrium(loss, scores, q, p):  # pragma: no cover - compiled
@@ -27,8 +60,13 @@ def equilibria(loss, scores, value, q, p):  # pragma: no cover - compiled
     raise NotImplementedError
 
 
-def best_reply(loss, scores, p):  # pragma: no cover - compiled
-    """Return ``max_j scores_j + (L' p)_j``: what the best adversary gets against ``p``."""
+def gain(loss, p, reward):  # pragma: no cover - compiled
+    """Add ``L' p``, what ``p`` loses to each label, to ``reward``; return what it loses whatever the label."""
+    raise NotImplementedError
+
+
+def reply(loss, reward, a):  # pragma: no cover - compiled
+    """Return ``max_q <reward, q> - a/2 |q|^2``: what the best adversary gets; ``a`` may be 0."""
     raise NotImplementedError
 
 
@@ -71,55 +109,30 @@ def tangent(loss, a, q, p, jacobian):  # pragma: no cover - compiled
     raise NotImplementedError
 
 
-@overload(equilibria)
+@where(equilibria, lambda kind: not hasattr(kind, "warm_rows"))
 def _row_by_row(loss, scores, value, q, p):
-    if hasattr(loss.instance_class, "warm_rows"):
-        return None
-
-    def solve(loss, scores, value, q, p):
-        for i in range(scores.shape[0]):
-            value[i] = equilibrium(loss, scores[i], q[i], p[i])
-
-    return solve
+    for i in range(scores.shape[0]):
+        value[i] = equilibrium(loss, scores[i], q[i], p[i])
 
 
-@overload(common)
+@where(common, lambda kind: not hasattr(kind, "separate"))
 def _largest(loss, scores):
-    if hasattr(loss.instance_class, "own_common"):
-        return None
-
-    def top(loss, scores):
-        largest = -np.inf
-        for j in range(scores.size):
-            largest = max(largest, np.float64(scores[j]))
-        return largest
-
-    return top
+    return largest(scores)
 
 
-@overload(contenders)
+@where(contenders, lambda kind: not hasattr(kind, "own_contenders"))
 def _everyone(loss, g, a, q, near):
-    if hasattr(loss.instance_class, "own_contenders"):
-        return None
-
-    def mark(loss, g, a, q, near):
-        near[:] = True
-
-    return mark
+    near[:] = True
 
 
-@overload(prox)
+@where(prox, lambda kind: "L" in kind._fields)
 def _matrix_prox(loss, m, g, a, q, p):
-    if "L" not in loss.instance_class._fields:
-        return None
-    return lambda loss, m, g, a, q, p: cost_prox(loss.L, g, a, q, p)
+    cost_prox(loss.L, g, a, q, p)
 
 
-@overload(tangent)
+@where(tangent, lambda kind: "L" in kind._fields)
 def _matrix_tangent(loss, a, q, p, jacobian):
-    if "L" not in loss.instance_class._fields:
-        return None
-    return lambda loss, a, q, p, jacobian: cost_tangent(loss.L, a, q, p, jacobian)
+    return cost_tangent(loss.L, a, q, p, jacobian)
 
 
 @njit(cache=True, nogil=True)
@@ -147,6 +160,7 @@ def solve_rows(loss, scores, value, q, p, gap, entropy):
         for j in range(k):
             if q[i, j] > 0.0:  # 0 * -inf must count as 0
                 lower += relative[j] * q[i, j]
-        gap[i] = max(best_reply(loss, relative, p[i]) - lower, 0.0)
+        upper = gain(loss, p[i], relative) + reply(loss, relative, 0.0)
+        gap[i] = max(upper - lower, 0.0)
         if np.isnan(value[i]):
             gap[i] = entropy[i] = np.nan

@@ -23,9 +23,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numba.extending import overload
 
 from nashlearn.games.rows import kernels
+from nashlearn.games.rows.kernels import implements
+from nashlearn.solvers.matrix_game import largest
 
 __all__ = ["Absolute", "Squared"]
 
@@ -36,30 +37,12 @@ class Absolute(NamedTuple):
     t: np.ndarray
     L: np.ndarray
 
-    def matrix(self) -> np.ndarray:
-        """The cost matrix."""
-        return self.L
-
 
 class Squared(NamedTuple):
     """Positions of the labels, increasing and centred, and the cost matrix ``(t_i - t_j)^2``."""
 
     t: np.ndarray
     L: np.ndarray
-
-    def matrix(self) -> np.ndarray:
-        """The cost matrix."""
-        return self.L
-
-
-@njit(cache=True, nogil=True)
-def _largest(scores):
-    """Label of the largest score, or of a NaN."""
-    best = 0
-    for j in range(scores.size):
-        if scores[j] > scores[best] or np.isnan(scores[j]):
-            best = j
-    return best
 
 
 @njit(cache=True, nogil=True)
@@ -70,84 +53,65 @@ def _interpolate(t, low, c, p):
     p[low + 1] = share
 
 
-@overload(kernels.equilibrium)
+@implements(kernels.equilibrium, Absolute)
 def _absolute_equilibrium(loss, scores, q, p):
-    if loss.instance_class is not Absolute:
-        return None
-
-    def solve(loss, scores, q, p):
-        t, k = loss.t, scores.size
-        top = np.float64(scores[_largest(scores)])
-        A, B, first, last = -np.inf, -np.inf, 0, 0
-        for j in range(k):
-            excess = np.float64(scores[j]) - top
-            q[j] = p[j] = 0.0
-            if excess - t[j] > A:
-                A, first = excess - t[j], j
-            if excess + t[j] >= B:
-                B, last = excess + t[j], j
-        if np.isnan(top):
-            q[:] = np.nan
-            p[:] = np.nan
-            return top
-        q[first] += 0.5
-        q[last] += 0.5
-        c, low = 0.5 * (B - A), 0
-        while low < k - 2 and t[low + 1] < c:
-            low += 1
-        if k == 1:
-            p[0] = 1.0
-        else:
-            _interpolate(t, low, c, p)
-        return top + 0.5 * (A + B)
-
-    return solve
+    t, k = loss.t, scores.size
+    top = largest(scores)
+    A, B, first, last = -np.inf, -np.inf, 0, 0
+    for j in range(k):
+        excess = np.float64(scores[j]) - top
+        q[j] = p[j] = 0.0
+        if excess - t[j] > A:
+            A, first = excess - t[j], j
+        if excess + t[j] >= B:
+            B, last = excess + t[j], j
+    if np.isnan(top):
+        q[:] = np.nan
+        p[:] = np.nan
+        return top
+    q[first] += 0.5
+    q[last] += 0.5
+    c, low = 0.5 * (B - A), 0
+    while low < k - 2 and t[low + 1] < c:
+        low += 1
+    if k == 1:
+        p[0] = 1.0
+    else:
+        _interpolate(t, low, c, p)
+    return top + 0.5 * (A + B)
 
 
-@overload(kernels.best_reply)
-def _absolute_best_reply(loss, scores, p):
-    if loss.instance_class is not Absolute:
-        return None
-
-    def reply(loss, scores, p):
-        t = loss.t
-        distance, right, left = 0.0, 0.0, 0.0
-        for i in range(p.size):
-            distance += p[i] * (t[i] - t[0])
-            right += p[i]
-        best = -np.inf
-        for j in range(p.size):
-            if j > 0:
-                distance += (left - right) * (t[j] - t[j - 1])
-            best = max(best, np.float64(scores[j]) + distance)
-            left += p[j]
-            right -= p[j]
-        return best
-
-    return reply
+@implements(kernels.gain, Absolute)
+def _absolute_gain(loss, p, reward):
+    t = loss.t
+    distance, right, left = 0.0, 0.0, 0.0
+    for i in range(p.size):
+        distance += p[i] * (t[i] - t[0])
+        right += p[i]
+    for j in range(p.size):
+        if j > 0:
+            distance += (left - right) * (t[j] - t[j - 1])
+        reward[j] += distance
+        left += p[j]
+        right -= p[j]
+    return 0.0
 
 
-@overload(kernels.risk)
+@implements(kernels.risk, Absolute)
 def _absolute_risk(loss, q):
-    if loss.instance_class is not Absolute:
-        return None
-
-    def bayes(loss, q):
-        t = loss.t
-        distance, right, left = 0.0, 0.0, 0.0
-        for j in range(q.size):
-            distance += q[j] * (t[j] - t[0])
-            right += q[j]
-        least = np.inf
-        for i in range(q.size):
-            if i > 0:
-                distance += (left - right) * (t[i] - t[i - 1])
-            least = min(least, distance)
-            left += q[i]
-            right -= q[i]
-        return least
-
-    return bayes
+    t = loss.t
+    distance, right, left = 0.0, 0.0, 0.0
+    for j in range(q.size):
+        distance += q[j] * (t[j] - t[0])
+        right += q[j]
+    least = np.inf
+    for i in range(q.size):
+        if i > 0:
+            distance += (left - right) * (t[i] - t[i - 1])
+        least = min(least, distance)
+        left += q[i]
+        right -= q[i]
+    return least
 
 
 @njit(cache=True, nogil=True)
@@ -175,47 +139,41 @@ def _hull(t, scores, top, hull):
     return size
 
 
-@overload(kernels.equilibrium)
+@implements(kernels.equilibrium, Squared)
 def _squared_equilibrium(loss, scores, q, p):
-    if loss.instance_class is not Squared:
-        return None
-
-    def solve(loss, scores, q, p):
-        t, k = loss.t, scores.size
-        best = _largest(scores)
-        top = np.float64(scores[best])
-        if np.isnan(top):
-            q[:] = np.nan
-            p[:] = np.nan
-            return top
-        hull = np.empty(k, np.int64)
-        size = _hull(t, scores, top, hull)
-        value, at, low, slope_at = 0.0, -1, 0, 0.0
-        edge, height, slope = -1, 0.0, 0.0
-        for m in range(k - 1):  # midpoint of t[m] and t[m + 1]
-            x = 0.5 * (t[m] + t[m + 1])
-            if size < 2 or x < t[hull[0]] or x > t[hull[size - 1]]:
-                continue
-            while edge < 0 or t[hull[edge + 1]] < x:
-                edge += 1
-                a, b = hull[edge], hull[edge + 1]
-                height = np.float64(scores[a]) - top + t[a] * t[a]
-                slope = (np.float64(scores[b]) - top + t[b] * t[b] - height) / (t[b] - t[a])
-            here = height + slope * (x - t[hull[edge]]) - t[m] * t[m + 1]
-            if here > value:
-                value, at, low, slope_at = here, edge, m, slope
-        q[:] = 0.0
-        p[:] = 0.0
-        if at < 0:
-            q[best] = p[best] = 1.0
-        else:
-            a, b = hull[at], hull[at + 1]
-            share = (0.5 * (t[low] + t[low + 1]) - t[a]) / (t[b] - t[a])
-            q[a], q[b] = 1.0 - share, share
-            _interpolate(t, low, 0.5 * slope_at, p)
-        return top + value
-
-    return solve
+    t, k = loss.t, scores.size
+    best = np.argmax(scores)
+    top = np.float64(scores[best])
+    if np.isnan(top):
+        q[:] = np.nan
+        p[:] = np.nan
+        return top
+    hull = np.empty(k, np.int64)
+    size = _hull(t, scores, top, hull)
+    value, at, low, slope_at = 0.0, -1, 0, 0.0
+    edge, height, slope = -1, 0.0, 0.0
+    for m in range(k - 1):  # midpoint of t[m] and t[m + 1]
+        x = 0.5 * (t[m] + t[m + 1])
+        if size < 2 or x < t[hull[0]] or x > t[hull[size - 1]]:
+            continue
+        while edge < 0 or t[hull[edge + 1]] < x:
+            edge += 1
+            a, b = hull[edge], hull[edge + 1]
+            height = np.float64(scores[a]) - top + t[a] * t[a]
+            slope = (np.float64(scores[b]) - top + t[b] * t[b] - height) / (t[b] - t[a])
+        here = height + slope * (x - t[hull[edge]]) - t[m] * t[m + 1]
+        if here > value:
+            value, at, low, slope_at = here, edge, m, slope
+    q[:] = 0.0
+    p[:] = 0.0
+    if at < 0:
+        q[best] = p[best] = 1.0
+    else:
+        a, b = hull[at], hull[at + 1]
+        share = (0.5 * (t[low] + t[low + 1]) - t[a]) / (t[b] - t[a])
+        q[a], q[b] = 1.0 - share, share
+        _interpolate(t, low, 0.5 * slope_at, p)
+    return top + value
 
 
 @njit(cache=True, nogil=True)
@@ -231,33 +189,20 @@ def _moments(t, x):
     return mass, mean, spread
 
 
-@overload(kernels.best_reply)
-def _squared_best_reply(loss, scores, p):
-    if loss.instance_class is not Squared:
-        return None
-
-    def reply(loss, scores, p):
-        mass, mean, spread = _moments(loss.t, p)
-        best = -np.inf
-        for j in range(p.size):
-            distance = loss.t[j] - mean
-            best = max(best, np.float64(scores[j]) + mass * distance * distance)
-        return best + spread
-
-    return reply
+@implements(kernels.gain, Squared)
+def _squared_gain(loss, p, reward):
+    mass, mean, spread = _moments(loss.t, p)
+    for j in range(p.size):
+        distance = loss.t[j] - mean
+        reward[j] += mass * distance * distance
+    return spread
 
 
-@overload(kernels.risk)
+@implements(kernels.risk, Squared)
 def _squared_risk(loss, q):
-    if loss.instance_class is not Squared:
-        return None
-
-    def bayes(loss, q):
-        mass, mean, spread = _moments(loss.t, q)
-        least = np.inf
-        for i in range(q.size):
-            distance = loss.t[i] - mean
-            least = min(least, mass * distance * distance)
-        return least + spread
-
-    return bayes
+    mass, mean, spread = _moments(loss.t, q)
+    least = np.inf
+    for i in range(q.size):
+        distance = loss.t[i] - mean
+        least = min(least, mass * distance * distance)
+    return least + spread

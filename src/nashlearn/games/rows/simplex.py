@@ -81,7 +81,7 @@ class SimplexGame(RowGame):
     @cached_property
     def costs(self) -> np.ndarray:
         """The cost matrix ``L`` (options, labels): row ``i`` is what option ``i`` costs for each label."""
-        return np.array(self.params.matrix())
+        return np.array(self.params.L)
 
     @cached_property
     def answers_by_scores(self) -> bool:

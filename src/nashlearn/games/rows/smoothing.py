@@ -9,62 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numba.extending import overload
 
 from nashlearn.games.rows import kernels
-from nashlearn.games.rows.zero_one import ZeroOne, shifted_threshold
 
-__all__ = ["smooth_reply", "smooth_rows"]
-
-
-def smooth_reply(loss, g, a, p):  # pragma: no cover - compiled
-    """Return ``max_q <g, q> + <p, L q> - a/2 |q|^2``: what the best adversary gets against ``p``."""
-    raise NotImplementedError
-
-
-@njit(cache=True, nogil=True)
-def _projected(reward, a):
-    """``max_q <reward, q> - a/2 |q|^2`` over the simplex."""
-    top = reward[0]
-    for j in range(1, reward.size):
-        top = max(top, reward[j])
-    t = shifted_threshold(reward, reward.size, top, a)
-    total = 0.0
-    for j in range(reward.size):
-        mass = max(reward[j] - top - t, 0.0) / a
-        if mass > 0.0:
-            total += mass * (reward[j] - top - 0.5 * a * mass)
-    return top + total
-
-
-@overload(smooth_reply)
-def _matrix_reply(loss, g, a, p):
-    if "L" not in loss.instance_class._fields:
-        return None
-
-    def reply(loss, g, a, p):
-        reward = g.copy()
-        for i in range(p.size):
-            if p[i] > 0.0:
-                for j in range(g.size):
-                    reward[j] += p[i] * loss.L[i, j]
-        return _projected(reward, a)
-
-    return reply
-
-
-@overload(smooth_reply)
-def _zero_one_reply(loss, g, a, p):
-    if loss.instance_class is not ZeroOne:
-        return None
-
-    def reply(loss, g, a, p):
-        total = 0.0
-        for j in range(p.size):
-            total += p[j]
-        return _projected(g + (total - p), a)
-
-    return reply
+__all__ = ["smooth_rows"]
 
 
 @njit(cache=True, nogil=True)
@@ -111,4 +59,5 @@ def smooth_rows(loss, scores, smoothing, value, q, p, gap, entropy, risk):
         risk[i], entropy[i] = least, least - smoothing * omega
         lower += least - smoothing * omega
         value[i] = top + lower
-        gap[i] = max(smooth_reply(loss, g, smoothing, y) - lower, 0.0)
+        upper = kernels.gain(loss, y, g) + kernels.reply(loss, g, smoothing)
+        gap[i] = max(upper - lower, 0.0)

@@ -16,11 +16,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba.extending import overload
 
 from nashlearn.games.rows import kernels
 from nashlearn.games.rows.game import RowGame
-from nashlearn.games.rows.smoothing import smooth_reply
+from nashlearn.games.rows.kernels import implements
 
 __all__ = ["Cube", "ThresholdGame", "Thresholds"]
 
@@ -31,7 +30,7 @@ class Thresholds(NamedTuple):
     m: int
 
     @property
-    def own_common(self) -> bool:
+    def separate(self) -> bool:
         """Each threshold is a game of its own: scores have nothing in common."""
         return True
 
@@ -79,106 +78,66 @@ class ThresholdGame(RowGame):
         self.scale = self.unit = 1.0
 
 
-@overload(kernels.equilibrium)
+@implements(kernels.equilibrium, Thresholds)
 def _equilibrium(loss, scores, q, p):
-    if loss.instance_class is not Thresholds:
-        return None
-
-    def solve(loss, scores, q, p):
-        value = 0.0
-        for c in range(scores.size):
-            f = np.float64(scores[c])
-            if np.isnan(f):
-                q[:], p[:] = np.nan, np.nan
-                return np.nan
-            p[c] = min(max(0.5 * (1.0 + f), 0.0), 1.0)
-            q[c] = 0.0 if f < -1.0 else (1.0 if f > 1.0 else 0.5)
-            value += max(0.0, f, 0.5 * (1.0 + f))
-        return value
-
-    return solve
+    value = 0.0
+    for c in range(scores.size):
+        f = np.float64(scores[c])
+        if np.isnan(f):
+            q[:], p[:] = np.nan, np.nan
+            return np.nan
+        p[c] = min(max(0.5 * (1.0 + f), 0.0), 1.0)
+        q[c] = 0.0 if f < -1.0 else (1.0 if f > 1.0 else 0.5)
+        value += max(0.0, f, 0.5 * (1.0 + f))
+    return value
 
 
-@overload(kernels.common)
+@implements(kernels.common, Thresholds)
 def _common(loss, scores):
-    if loss.instance_class is not Thresholds:
-        return None
-
-    def nothing(loss, scores):
-        return 0.0
-
-    return nothing
+    return 0.0
 
 
-@overload(kernels.best_reply)
-def _best_reply(loss, scores, p):
-    if loss.instance_class is not Thresholds:
-        return None
-
-    def reply(loss, scores, p):
-        value = 0.0
-        for c in range(p.size):
-            value += max(np.float64(p[c]), np.float64(scores[c]) + 1.0 - p[c])
-        return value
-
-    return reply
+@implements(kernels.gain, Thresholds)
+def _gain(loss, p, reward):
+    total = 0.0
+    for c in range(p.size):
+        reward[c] += 1.0 - 2.0 * p[c]
+        total += p[c]
+    return total
 
 
-@overload(kernels.risk)
+@implements(kernels.reply, Thresholds)
+def _reply(loss, reward, a):
+    total = 0.0
+    for c in range(reward.size):
+        if reward[c] > 0.0:
+            q = 1.0 if reward[c] >= a else reward[c] / a
+            total += q * (reward[c] - 0.5 * a * q)
+    return total
+
+
+@implements(kernels.risk, Thresholds)
 def _risk(loss, q):
-    if loss.instance_class is not Thresholds:
-        return None
-
-    def bayes(loss, q):
-        total = 0.0
-        for c in range(q.size):
-            total += min(np.float64(q[c]), 1.0 - q[c])
-        return total
-
-    return bayes
+    total = 0.0
+    for c in range(q.size):
+        total += min(np.float64(q[c]), 1.0 - q[c])
+    return total
 
 
-@overload(kernels.prox)
+@implements(kernels.prox, Thresholds)
 def _prox(loss, m, g, a, q, p):
-    if loss.instance_class is not Thresholds:
-        return None
-
-    def step(loss, m, g, a, q, p):
-        for c in range(m):
-            left, right = (g[c] + 1.0) / a, (g[c] - 1.0) / a  # optima of the two pieces, below and above 1/2
-            q[c] = max(left, 0.0) if left < 0.5 else (min(right, 1.0) if right > 0.5 else 0.5)
-            p[c] = min(max(0.5 * (1.0 + g[c] - 0.5 * a), 0.0), 1.0)  # between 0 and 1 at the kink alone
-
-    return step
+    for c in range(m):
+        left, right = (g[c] + 1.0) / a, (g[c] - 1.0) / a  # optima of the two pieces, below and above 1/2
+        q[c] = max(left, 0.0) if left < 0.5 else (min(right, 1.0) if right > 0.5 else 0.5)
+        p[c] = min(max(0.5 * (1.0 + g[c] - 0.5 * a), 0.0), 1.0)  # between 0 and 1 at the kink alone
 
 
-@overload(kernels.tangent)
+@implements(kernels.tangent, Thresholds)
 def _tangent(loss, a, q, p, jacobian):
-    if loss.instance_class is not Thresholds:
-        return None
-
-    def derivative(loss, a, q, p, jacobian):
-        free = 0
-        jacobian[:] = 0.0
-        for c in range(q.size):
-            if 0.0 < q[c] < 1.0 and q[c] != 0.5:  # at the kink q stands still
-                jacobian[c, c] = 1.0 / a
-                free += 1
-        return free
-
-    return derivative
-
-
-@overload(smooth_reply)
-def _smooth_reply(loss, g, a, p):
-    if loss.instance_class is not Thresholds:
-        return None
-
-    def reply(loss, g, a, p):
-        total = 0.0
-        for c in range(p.size):
-            q = min(max((g[c] + 1.0 - 2.0 * p[c]) / a, 0.0), 1.0)
-            total += p[c] + q * (g[c] + 1.0 - 2.0 * p[c] - 0.5 * a * q) if q > 0.0 else p[c]
-        return total
-
-    return reply
+    free = 0
+    jacobian[:] = 0.0
+    for c in range(q.size):
+        if 0.0 < q[c] < 1.0 and q[c] != 0.5:  # at the kink q stands still
+            jacobian[c, c] = 1.0 / a
+            free += 1
+    return free

@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba.extending import overload
 
 from nashlearn.games.rows import kernels
+from nashlearn.games.rows.kernels import implements
+from nashlearn.solvers.matrix_game import largest
 
 __all__ = ["WeightedZeroOne"]
 
@@ -24,75 +25,50 @@ class WeightedZeroOne(NamedTuple):
     inverse: np.ndarray
     L: np.ndarray
 
-    def matrix(self) -> np.ndarray:
-        """The cost matrix."""
-        return self.L
 
-
-@overload(kernels.equilibrium)
+@implements(kernels.equilibrium, WeightedZeroOne)
 def _equilibrium(loss, scores, q, p):
-    if loss.instance_class is not WeightedZeroOne:
-        return None
-
-    def solve(loss, scores, q, p):
-        w, inverse, k = loss.weights, loss.inverse, scores.size
-        top = -np.inf
-        for j in range(k):
-            if scores[j] > top or np.isnan(scores[j]):
-                top = np.float64(scores[j])
-        # Newton from V = top, where the sum is at least 1: it is convex and falling, so the iterates rise
-        # to the root and stop, exactly, once the support no longer shrinks. The mass is that of the last pass: at a
-        # tie rounding may let a label in again, which is no worse a reply, but has to be counted.
-        t, mass, support = 0.0, 0.0, k + 1
-        while True:
-            total, mass, count = -1.0, 0.0, 0
-            for j in range(k):
-                excess = np.float64(scores[j]) - top + w[j]
-                if excess > t:
-                    total += excess * inverse[j]
-                    mass += inverse[j]
-                    count += 1
-            if count >= support or count == 0:
-                break
-            t, support = total / mass, count
+    w, inverse, k = loss.weights, loss.inverse, scores.size
+    top = largest(scores)
+    # Newton from V = top, where the sum is at least 1: it is convex and falling, so the iterates rise
+    # to the root and stop, exactly, once the support no longer shrinks. The mass is that of the last pass: at a
+    # tie rounding may let a label in again, which is no worse a reply, but has to be counted.
+    t, mass, support = 0.0, 0.0, k + 1
+    while True:
+        total, mass, count = -1.0, 0.0, 0
         for j in range(k):
             excess = np.float64(scores[j]) - top + w[j]
-            p[j] = max((excess - t) * inverse[j], 0.0)
-            q[j] = inverse[j] / mass if excess > t else 0.0
-        if count == 0:
-            q[:] = np.nan
-            p[:] = np.nan
-        return top + t
-
-    return solve
-
-
-@overload(kernels.best_reply)
-def _best_reply(loss, scores, p):
-    if loss.instance_class is not WeightedZeroOne:
-        return None
-
-    def reply(loss, scores, p):
-        total, best = 0.0, -np.inf
-        for j in range(p.size):
-            total += p[j]
-        for j in range(p.size):
-            best = max(best, np.float64(scores[j]) + loss.weights[j] * (total - p[j]))
-        return best
-
-    return reply
+            if excess > t:
+                total += excess * inverse[j]
+                mass += inverse[j]
+                count += 1
+        if count >= support or count == 0:
+            break
+        t, support = total / mass, count
+    for j in range(k):
+        excess = np.float64(scores[j]) - top + w[j]
+        p[j] = max((excess - t) * inverse[j], 0.0)
+        q[j] = inverse[j] / mass if excess > t else 0.0
+    if count == 0:
+        q[:] = np.nan
+        p[:] = np.nan
+    return top + t
 
 
-@overload(kernels.risk)
+@implements(kernels.gain, WeightedZeroOne)
+def _gain(loss, p, reward):
+    total = 0.0
+    for j in range(p.size):
+        total += p[j]
+    for j in range(p.size):
+        reward[j] += loss.weights[j] * (total - p[j])
+    return 0.0
+
+
+@implements(kernels.risk, WeightedZeroOne)
 def _risk(loss, q):
-    if loss.instance_class is not WeightedZeroOne:
-        return None
-
-    def bayes(loss, q):
-        total, top = 0.0, 0.0
-        for j in range(q.size):
-            total += loss.weights[j] * q[j]
-            top = max(top, loss.weights[j] * q[j])
-        return total - top
-
-    return bayes
+    total, top = 0.0, 0.0
+    for j in range(q.size):
+        total += loss.weights[j] * q[j]
+        top = max(top, loss.weights[j] * q[j])
+    return total - top

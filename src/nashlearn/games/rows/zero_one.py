@@ -18,11 +18,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numba.extending import overload
 
 from nashlearn.games.rows import kernels
+from nashlearn.games.rows.kernels import implements, where
+from nashlearn.solvers.matrix_game import largest
 
-__all__ = ["ZeroOne"]
+__all__ = ["ZeroOne", "shifted_threshold"]
 
 _FAST = {"reassoc", "contract", "nsz"}  # lets LLVM vectorise sums; NaN and inf keep their meaning
 
@@ -37,7 +38,8 @@ class ZeroOne(NamedTuple):
         """Steps may be taken on a subset of the labels."""
         return True
 
-    def matrix(self) -> np.ndarray:
+    @property
+    def L(self) -> np.ndarray:
         """The cost matrix ``1 - I``."""
         return 1.0 - np.eye(self.k)
 
@@ -71,63 +73,50 @@ def shifted_threshold(scores, m, top, mass):
         support = count
 
 
-@njit(cache=True, nogil=True)
-def _largest(scores):
-    top = -np.inf
-    for j in range(scores.size):
-        if scores[j] > top or np.isnan(scores[j]):
-            top = np.float64(scores[j])
-    return top
+@where(kernels.reply, lambda kind: not hasattr(kind, "separate"))
+def _projected(loss, reward, a):
+    top = largest(reward)
+    if a == 0.0:
+        return top
+    t = shifted_threshold(reward, reward.size, top, a)
+    total = 0.0
+    for j in range(reward.size):
+        mass = max(reward[j] - top - t, 0.0) / a
+        if mass > 0.0:
+            total += mass * (reward[j] - top - 0.5 * a * mass)
+    return top + total
 
 
-@overload(kernels.equilibrium)
+@implements(kernels.equilibrium, ZeroOne)
 def _equilibrium(loss, scores, q, p):
-    if loss.instance_class is not ZeroOne:
-        return None
-
-    def solve(loss, scores, q, p):
-        top = _largest(scores)
-        t = shifted_threshold(scores, scores.size, top, 1.0)
-        count = 0
-        for j in range(scores.size):
-            p[j] = max(np.float64(scores[j]) - top - t, 0.0)
-            count += p[j] > 0.0
-        for j in range(scores.size):
-            q[j] = (1.0 / count if count else np.nan) if p[j] > 0.0 or count == 0 else 0.0
-        return top + (t + 1.0)
-
-    return solve
+    top = largest(scores)
+    t = shifted_threshold(scores, scores.size, top, 1.0)
+    count = 0
+    for j in range(scores.size):
+        p[j] = max(np.float64(scores[j]) - top - t, 0.0)
+        count += p[j] > 0.0
+    for j in range(scores.size):
+        q[j] = (1.0 / count if count else np.nan) if p[j] > 0.0 or count == 0 else 0.0
+    return top + (t + 1.0)
 
 
-@overload(kernels.best_reply)
-def _best_reply(loss, scores, p):
-    if loss.instance_class is not ZeroOne:
-        return None
-
-    def reply(loss, scores, p):
-        total, best = 0.0, -np.inf
-        for j in range(p.size):
-            total += p[j]
-        for j in range(p.size):
-            best = max(best, np.float64(scores[j]) + (total - p[j]))
-        return best
-
-    return reply
+@implements(kernels.gain, ZeroOne)
+def _gain(loss, p, reward):
+    total = 0.0
+    for j in range(p.size):
+        total += p[j]
+    for j in range(p.size):
+        reward[j] += total - p[j]
+    return 0.0
 
 
-@overload(kernels.risk)
+@implements(kernels.risk, ZeroOne)
 def _risk(loss, q):
-    if loss.instance_class is not ZeroOne:
-        return None
-
-    def bayes(loss, q):
-        total, top = 0.0, 0.0
-        for j in range(q.size):
-            total += q[j]
-            top = max(top, np.float64(q[j]))
-        return total - top
-
-    return bayes
+    total, top = 0.0, 0.0
+    for j in range(q.size):
+        total += q[j]
+        top = max(top, np.float64(q[j]))
+    return total - top
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
@@ -160,63 +149,45 @@ def _cap(scores, m, top, t, a):
         reached = free
 
 
-@overload(kernels.prox)
+@implements(kernels.prox, ZeroOne)
 def _prox(loss, m, g, a, q, p):
-    if loss.instance_class is not ZeroOne:
-        return None
-
-    def step(loss, m, g, a, q, p):
-        top = g[0]
-        for j in range(1, m):
-            top = max(top, g[j])
-        t = shifted_threshold(g, m, top, 1.0)
-        u = _cap(g, m, top, t, a)
-        scale = 1.0 / a
-        for j in range(m):
-            excess = g[j] - top - t
-            p[j] = max(excess, 0.0)
-            q[j] = scale * min(max(excess + u, 0.0), u)
-
-    return step
+    top = g[0]
+    for j in range(1, m):
+        top = max(top, g[j])
+    t = shifted_threshold(g, m, top, 1.0)
+    u = _cap(g, m, top, t, a)
+    scale = 1.0 / a
+    for j in range(m):
+        excess = g[j] - top - t
+        p[j] = max(excess, 0.0)
+        q[j] = scale * min(max(excess + u, 0.0), u)
 
 
-@overload(kernels.contenders)
+@implements(kernels.contenders, ZeroOne)
 def _contenders(loss, g, a, q, near):
-    if loss.instance_class is not ZeroOne:
-        return None
-
-    def mark(loss, g, a, q, near):
-        lowest = np.inf
-        for j in range(g.size):
-            if q[j] > 0.0:
-                lowest = min(lowest, g[j] - a * q[j])
-        for j in range(g.size):
-            near[j] = q[j] > 0.0 or g[j] > lowest - 0.02  # a label further off waits for the next full sweep
-
-    return mark
+    lowest = np.inf
+    for j in range(g.size):
+        if q[j] > 0.0:
+            lowest = min(lowest, g[j] - a * q[j])
+    for j in range(g.size):
+        near[j] = q[j] > 0.0 or g[j] > lowest - 0.02  # a label further off waits for the next full sweep
 
 
-@overload(kernels.tangent)
+@implements(kernels.tangent, ZeroOne)
 def _tangent(loss, a, q, p, jacobian):
-    if loss.instance_class is not ZeroOne:
-        return None
-
-    def derivative(loss, a, q, p, jacobian):
-        # (Cen_{q > 0} - Cen_{p > 0}) / a, with Cen_S = I_S - 1 1' / |S|: the entries at the cap move as one.
-        support, capped = 0, 0
+    # (Cen_{q > 0} - Cen_{p > 0}) / a, with Cen_S = I_S - 1 1' / |S|: the entries at the cap move as one.
+    support, capped = 0, 0
+    for j in range(q.size):
+        support += q[j] > 0.0
+        capped += p[j] > 0.0
+    if support == capped:
+        return 0
+    for i in range(q.size):
         for j in range(q.size):
-            support += q[j] > 0.0
-            capped += p[j] > 0.0
-        if support == capped:
-            return 0
-        for i in range(q.size):
-            for j in range(q.size):
-                both = -1.0 / support if q[i] > 0.0 and q[j] > 0.0 else 0.0
-                if p[i] > 0.0 and p[j] > 0.0:
-                    both += 1.0 / capped
-                elif i == j and q[i] > 0.0:
-                    both += 1.0
-                jacobian[i, j] = both / a
-        return support
-
-    return derivative
+            both = -1.0 / support if q[i] > 0.0 and q[j] > 0.0 else 0.0
+            if p[i] > 0.0 and p[j] > 0.0:
+                both += 1.0 / capped
+            elif i == j and q[i] > 0.0:
+                both += 1.0
+            jacobian[i, j] = both / a
+    return support
