@@ -12,11 +12,13 @@ from pathlib import Path
 
 __all__ = ["drop_stale", "imports"]
 
+_REGISTERS = ("overload", "implements", "where")  # what makes a function the compiled version of another
+
 
 def imports(source: Path) -> dict[str, set[str]]:
     """For each module below the folder ``source`` those that its compiled code may depend on.
 
-    They are the modules that it imports, and those that register implementations of its functions with ``overload``.
+    They are the modules that it imports, and those that register implementations of its functions.
     """
     files = {_name(path, source): path for path in source.rglob("*.py")}
     found: dict[str, set[str]] = {name: set() for name in files}
@@ -25,7 +27,7 @@ def imports(source: Path) -> dict[str, set[str]]:
         origin = dict(_imported(tree, files))
         found[name] |= set(origin.values())
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "overload":
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _REGISTERS:
                 target = node.args[0]
                 local = target.value if isinstance(target, ast.Attribute) else target
                 if isinstance(local, ast.Name) and local.id in origin:
@@ -54,13 +56,14 @@ def _imported(tree: ast.Module, files: dict[str, Path]) -> list[tuple[str, str]]
 
 def _compiled(path: Path) -> float:
     """When a file was written, if it has compiled code."""
-    return path.stat().st_mtime if "numba" in path.read_text(encoding="utf-8") else -math.inf
+    text = path.read_text(encoding="utf-8")
+    return path.stat().st_mtime if "numba" in text or "@implements" in text else -math.inf
 
 
 def drop_stale(source: Path) -> int:
     """Remove what Numba has cached before something that it depends on was written; the number of files.
 
-    Files without Numba hold nothing that is compiled into others.
+    Files without compiled code hold nothing that is compiled into others.
     """
     graph, dropped = imports(source), 0
     written = {_name(path, source): _compiled(path) for path in source.rglob("*.py")}
