@@ -19,7 +19,7 @@ PARTS = (
     "markov",
     "scale_out",
 )
-ON_DEVICE = ("torch_losses", "torch_chains", "torch_head")  # for a CUDA device: only when asked for by name
+ON_DEVICE = ("torch_losses", "torch_costs", "torch_chains", "torch_head")  # for CUDA: only when asked for by name
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 

@@ -177,8 +177,8 @@ def _among_losses(b: int, k: int, dtype: Any, repeats: int) -> dict[str, Any]:
     if k == 10:
         L = np.random.default_rng(0).uniform(size=(k, k))
         np.fill_diagonal(L, 0.0)
-        some = [(x.detach()[:HOST_ROWS].requires_grad_(), y[:HOST_ROWS]) for x, y in inputs]
-        took["cost matrix, a row"] = _seconds(_step(nt.NashLoss(L).cuda(), some)) / HOST_ROWS
+        some = [(x.detach()[:HOST_ROWS].cpu().requires_grad_(), y[:HOST_ROWS].cpu()) for x, y in inputs]
+        took["cost matrix, a row"] = _seconds(_step(nt.NashLoss(L), some)) / HOST_ROWS
     return {"b": b, "k": k, "dtype": str(dtype).removeprefix("torch."), "seconds": took}
 
 
@@ -232,7 +232,7 @@ def _tables(device: str, records: list[dict[str, Any]], losses: list[dict[str, A
         cost = report.seconds(took["cost matrix, a row"]) if "cost matrix, a row" in took else "–"
         rows.append([f"{r['b']} × {r['k']}", r["dtype"], report.seconds(took["zero_one"]), *each, cost])
     note = "As CUDA graphs, scores N(0, 1): the time of each loss over that of zero-one. "
-    note += "Cost matrices run on one thread of the host."
+    note += "Cost matrices as one thread of the host solves them."
     columns = ["scores", "type", "zero-one", *(f"{name} / zero-one" for name in LOSSES), "cost matrix, a row"]
     return [first, report.table("PyTorch losses among themselves, on CUDA", note, columns, rows)]
 

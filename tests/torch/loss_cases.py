@@ -26,6 +26,7 @@ FOUR = {
     "abstain, dear": (("abstain", {"abstain_cost": 0.7}), games.abstain(4, 0.7)),
     "abstain, free": (("abstain", {"abstain_cost": 0.0}), games.abstain(4, 0.0)),
     "cost": ((COSTS, {}), games.cost(COSTS)),
+    "cost, as a tensor": ((torch.tensor(COSTS), {}), games.cost(COSTS)),
     "weighted game": ((games.zero_one(4, [1.0, 2.0, 0.5, 3.0]), {}), games.zero_one(4, [1.0, 2.0, 0.5, 3.0])),
     "ordinal game": ((games.squared(4, POSITIONS), {}), games.squared(4, POSITIONS)),
     "abstention game": ((games.abstain(4, 0.4), {}), games.abstain(4, 0.4)),

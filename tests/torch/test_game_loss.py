@@ -222,7 +222,8 @@ def test_copies_work_and_nothing_is_left_of_losses_that_are_gone(make):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: nt.GameLoss("zero_one"), "game must have a method solve"),
+        (lambda: nt.GameLoss("zero_one"), "game must be a game, or a callable"),
+        (lambda: nt.GameLoss(torch.eye(2)), "game must be a game, or a callable"),
         (lambda: nt.GameLoss(games.matching(2), reduction="all"), "reduction"),
         (lambda: nt.GameLoss(games.matching(2), smoothing=-1.0), "smoothing"),
         (lambda: nt.GameLoss(games.matching(2), tol=-1.0), "tol"),

@@ -194,6 +194,7 @@ def test_autocast_gives_float32_and_gradients_of_the_parameters_type(smoothing, 
     assert h.grad.dtype == weight.grad.dtype == torch.float32
 
 
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks:UserWarning")  # PyTorch's own, at to_dense
 @on_each_device
 def test_predictions_without_full_scores(device, small_chunks):
     head = nt.NashHead(4, 30, device=device, dtype=torch.float64)

@@ -142,7 +142,7 @@ def linear_inputs(h: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tenso
 def predict_proba(scores: Tensor, loss: Any = "zero_one", *, values: Any = None, abstain_cost: float = 0.5) -> Tensor:
     """The predictor's strategy ``p``: probabilities of the options, in the place of the classes. Sparse.
 
-    On CUDA the closed forms (zero-one, absolute, abstaining at up to 1/2) stay there; others are solved on the host.
+    On CUDA all stay there but the squared loss of more than 64 classes, which is solved on the host.
     """
     spec = specify(loss, values=values, abstain_cost=abstain_cost)
     rows = _rows(scores, spec)

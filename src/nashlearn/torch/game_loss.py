@@ -37,11 +37,11 @@ class _Table:
 
     def __init__(self, game: Game | Callable[[int], Game]):
         self.game, self.name = game, f"table {next(self._names)}"
-        self.sized = not hasattr(game, "solve")
+        self.sized = not hasattr(game, "vertex")
         self.of: Callable[[int], Any] = lambda n: game
         if self.sized:
             if not callable(game):
-                raise ValueError(f"game must have a method solve, or make the game of n elements; got {game!r}")
+                raise ValueError(f"game must be a game, or a callable that makes the game of n elements; got {game!r}")
             self.of = lru_cache(maxsize=256)(game)
         self._open[self.name] = self
 

@@ -3,9 +3,9 @@
 ``nashlearn::loss`` solves the game of each row and returns, beside the reduced loss, the adversary's strategy in the
 smallest form that its backward needs, a support and numbers; ``nashlearn::loss_backward`` turns these into ``(q - y)``
 times what arrives.
-In main memory the strategy is ``q`` itself, from the compiled games. On CUDA the closed forms are Triton kernels.
-Games without one there (cost matrices, abstaining at a cost above 1/2) are solved on the host: one copy of the
-scores each way, and a wait for it. That happens in :func:`_host_forward` alone.
+In main memory the strategy is ``q`` itself, from the compiled games. On CUDA the closed forms are Triton kernels, and
+so are cost matrices of up to 64 labels and options; larger ones are solved there by tensor operations
+(:mod:`nashlearn.torch.pivots`). Scores on other devices are copied to the host, where the games are compiled.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nashlearn.torch import host, replies
+from nashlearn.torch import host, pivots, replies
 from nashlearn.torch.checks import sum_type
 
 __all__ = ["current", "kernels", "loss", "on_device", "once", "strategy"]
@@ -51,11 +51,39 @@ def on_device(device_type: str) -> bool:
 
 
 @cache
-def _plan(device_type: str, loss: str, price: float, k: int, dtype: torch.dtype) -> Any:
-    """The kernels for rows of ``k`` scores on devices of this type; None where the host solves them."""
-    if not on_device(device_type) or loss == "cost" or (loss == "abstain" and price > 0.5):
+def _plan(device_type: str, loss: str, price: float, k: int, dtype: torch.dtype, n_params: int) -> Any:
+    """The kernels for rows of ``k`` scores on devices of this type; None where there are none."""
+    if not on_device(device_type):
         return None
-    return kernels("thresholds" if loss == "zero_one" else "pairs").plan(k, dtype, loss, price)
+    if not _by_matrix(loss, price):
+        return kernels("thresholds" if loss == "zero_one" else "pairs").plan(k, dtype, loss, price)
+    m, costs = n_params // k if loss == "cost" else k + 1, kernels("costs")
+    return costs.plan(k, m) if max(k, m) <= costs.WIDEST else None
+
+
+def _by_matrix(loss: str, price: float) -> bool:
+    """Whether the adversary has no closed form, so that the game is that of its cost matrix."""
+    return loss == "cost" or (loss == "abstain" and price > 0.5)
+
+
+def _matrix(scores: Tensor, params: Tensor, loss: str, price: float) -> Tensor:
+    """The cost matrix (options, labels) of a loss that has no closed form, or whose strategies have none."""
+    k = scores.shape[1]
+    params = params.to(scores.device, torch.float64)
+    if loss == "cost":
+        return params.reshape(-1, k)
+    if loss == "squared":
+        t = params if params.numel() else torch.arange(k, device=scores.device, dtype=torch.float64)
+        return (t[:, None] - t) ** 2
+    wrong = 1.0 - torch.eye(k, device=scores.device, dtype=torch.float64)
+    return torch.cat([wrong, torch.full_like(wrong[:1], price)])
+
+
+def _given(scores: Tensor, params: Tensor, loss: str, price: float) -> Tensor | None:
+    """What kernels read of a loss."""
+    if _by_matrix(loss, price):
+        return _matrix(scores, params, loss, price)
+    return params if params.numel() else None
 
 
 def _outputs(scores: Tensor, plan: Any, reduction: str, wide: bool) -> tuple[Tensor, Tensor, Tensor]:
@@ -70,18 +98,23 @@ def _outputs(scores: Tensor, plan: Any, reduction: str, wide: bool) -> tuple[Ten
     return out, support, scores.new_empty((plan.length(n, reduce),), dtype=acc)
 
 
-def _host_forward(
+def _rows_forward(
     scores: Tensor, target: Tensor, weight: Tensor | None, params: Tensor, loss: str, price: float,
     ignore_index: int, reduction: str, wide: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    k = scores.shape[1]
-    labels = target.to("cpu", torch.int64)
+    """All rows' values and ``q`` first, then what is left to do, as tensor operations."""
+    k, stays = scores.shape[1], on_device(scores.device.type)
+    labels = target.to(scores.device if stays else "cpu", torch.int64)
     counted = labels != ignore_index
     wrong = counted & ((labels < 0) | (labels >= k))
-    if bool(wrong.any()):
+    if not stays and bool(wrong.any()):
         raise IndexError(f"target must hold labels 0..{k - 1} or ignore_index={ignore_index}; got {labels[wrong][0]}")
-    value, q, _ = host.solve(scores, params, loss, price)
-    label = labels.where(counted, 0)
+    if stays:
+        value, q, _ = pivots.solve(scores, _matrix(scores, params, loss, price))
+        value = value.masked_fill(wrong, torch.nan)
+    else:
+        value, q, _ = host.solve(scores, params, loss, price)
+    label = labels.where(counted & ~wrong, 0)
     value, q = value.to(scores.device), q.to(scores.device)
     label, counted = label.to(scores.device), counted.to(scores.device)
     rows = value - scores.detach().gather(1, label[:, None]).squeeze(1).to(value.dtype)
@@ -102,14 +135,14 @@ def _forward(
     ignore_index: int, reduction: str, wide: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     n, k = scores.shape
-    plan = _plan(scores.device.type, loss, price, k, scores.dtype)
+    plan = _plan(scores.device.type, loss, price, k, scores.dtype, params.numel())
     if plan is None:
-        return _host_forward(scores, target, weight, params, loss, price, ignore_index, reduction, wide)
+        return _rows_forward(scores, target, weight, params, loss, price, ignore_index, reduction, wide)
     out, support, numbers = outputs = _outputs(scores, plan, reduction, wide)
     if n == 0:  # a mean over nothing is NaN
         out.fill_(torch.nan if reduction == "mean" else 0.0)
         return outputs
-    given = params if params.numel() else None
+    given = _given(scores, params, loss, price)
     tensors = (scores.contiguous(), target.contiguous(), weight, given, out, support, numbers)
     reduce = reduction != "none"
     with current(scores.device):
@@ -129,14 +162,14 @@ def _backward(
     support: Tensor, numbers: Tensor, loss: str, price: float, ignore_index: int, reduction: str,
 ) -> Tensor:  # fmt: skip
     n, k = scores.shape
-    plan = _plan(scores.device.type, loss, price, k, scores.dtype)
+    plan = _plan(scores.device.type, loss, price, k, scores.dtype, params.numel())
     mean = reduction == "mean"
     if plan is None:
         scale = grad.to(support.dtype) / numbers[0] if mean else grad.to(support.dtype)
         counted = target != ignore_index
         scale = scale.expand(n) if weight is None else scale * weight.to(support.dtype)
         change = support.clone()
-        label = target.to(torch.int64).where(counted, 0)[:, None]
+        label = target.to(torch.int64).where(counted, 0).clamp(0, k - 1)[:, None]
         change.scatter_add_(1, label, change.new_full((1, 1), -1.0).expand(n, 1))
         return change.mul_(scale.where(counted, 0.0)[:, None]).to(scores.dtype)
     out = torch.empty_like(scores, memory_format=torch.contiguous_format)
@@ -149,11 +182,19 @@ def _backward(
 
 
 def _strategy(scores: Tensor, params: Tensor, loss: str, price: float) -> Tensor:
-    if loss in replies.CLOSED and _plan(scores.device.type, loss, price, scores.shape[1], scores.dtype) and len(scores):
+    stays, by_matrix = on_device(scores.device.type) and len(scores) > 0, _by_matrix(loss, price)
+    if stays and loss in replies.CLOSED and not by_matrix:
         x = scores.to(sum_type(scores.dtype))
         above = _forward(x, x.argmax(1), None, params.to(x.device), loss, price, -100, "none", True)[0]
         return replies.CLOSED[loss](x, params, price, above).to(scores.dtype)
-    _, _, p = host.solve(scores, params, loss, price, keep_p=True)
+    if stays and (by_matrix or scores.shape[1] <= kernels("costs").WIDEST):
+        costs = _matrix(scores, params, loss, price)
+        if max(costs.shape) <= kernels("costs").WIDEST:
+            with current(scores.device):
+                return kernels("costs").replies(scores, costs)
+        p = pivots.solve(scores, costs, keep_p=True)[2]
+    else:
+        p = host.solve(scores, params, loss, price, keep_p=True)[2]
     assert p is not None
     return p.to(scores.device, scores.dtype)
 
@@ -168,7 +209,7 @@ def _fake_forward(
     scores: Tensor, target: Tensor, weight: Tensor | None, params: Tensor, loss: str, price: float,
     ignore_index: int, reduction: str, wide: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    plan = _plan(scores.device.type, loss, price, int(scores.shape[1]), scores.dtype)
+    plan = _plan(scores.device.type, loss, price, int(scores.shape[1]), scores.dtype, int(params.numel()))
     return _outputs(scores, plan, reduction, wide)
 
 

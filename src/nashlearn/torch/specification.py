@@ -69,7 +69,7 @@ def specify(loss: Any, *, values: Any = None, abstain_cost: float = 0.5) -> Spec
         describe = _OF_GAME.get(type(loss.params), lambda params: ("cost", loss.costs, 0.0))
         name, params, price = describe(loss.params)
         return Specification(name, _numbers(params), price, loss.n_labels)
-    if hasattr(loss, "solve"):
+    if hasattr(loss, "vertex"):
         raise ValueError(
             f"loss must be a game of single labels; {type(loss).__name__} is one for nashlearn.torch.GameLoss"
         )
