@@ -45,7 +45,7 @@ class NashLoss(torch.nn.Module):
     On CUDA the named losses and weighted zero-one games are Triton kernels, and so are cost matrices of up to 64
     classes and options; larger ones are solved on the device by tensor operations, which now and then wait for it to
     see whether they are done. Only ``predict_proba`` of the squared loss of more than 64 classes is left to the host.
-    A cost matrix leaves a gap of at most 1e-8 of its largest entry, or the row is NaN. Where kernels are shorter than
+    A cost matrix leaves a gap of at most 1e-6 of its largest entry, or the row is NaN. Where kernels are shorter than
     their three launches, a CUDA graph of the training step spares the launches.
 
     Examples

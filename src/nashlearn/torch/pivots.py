@@ -18,7 +18,7 @@ __all__ = ["GAP", "TILT", "TINY", "solve"]
 
 TINY = 1e-9  # what counts as 0 in a table whose entries begin between 1 and 4
 TILT = 1e-11  # how far right-hand sides are moved: less than what two scores that differ do, more than rounding
-GAP = 1e-8  # the largest that a row may leave, where costs are at most 1
+GAP = 1e-6  # the largest that a row may leave, where costs are at most 1; rounding leaves 1e-13 but for near ties
 _ENTRIES = 1 << 26  # of the tables that are at work at once
 _LOOK = 8  # exchanges between two looks at whether any row still moves, since a look waits for the device
 
