@@ -22,7 +22,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils import gen_batches
 
-from nashlearn.datasets.files import absent_columns, whole_number
+from nashlearn.datasets.files import check_present, whole_number
 
 __all__ = ["TableColumns", "column_kinds", "fit_table", "table_pipeline", "table_schema"]
 
@@ -39,15 +39,10 @@ def column_kinds(X: Any, categorical: Iterable[str] = ()) -> dict[str, str]:
     categorical : names of columns
         Categories though they hold numbers, or numbers among text.
     """
-    chosen, present = set(categorical), list(map(str, X.columns))
-    missing = [name for name in chosen if name not in present]
-    if missing:
-        raise ValueError(absent_columns(missing, present, "The table"))
-    kinds = {}
-    for name in X.columns:
-        column = X[name]
-        if column.notna().any():
-            kinds[str(name)] = _CATEGORIES if name in chosen else _kind(column)
+    chosen = set(categorical)
+    check_present(chosen, list(map(str, X.columns)), "The table")
+    filled = [(name, column) for name, column in X.items() if column.notna().any()]
+    kinds = {str(name): _CATEGORIES if name in chosen else _kind(column) for name, column in filled}
     if not kinds:
         raise ValueError("All columns are empty: there is nothing to learn from.")
     return kinds
@@ -56,9 +51,11 @@ def column_kinds(X: Any, categorical: Iterable[str] = ()) -> dict[str, str]:
 def _kind(column: Any) -> str:
     from pandas.api import types
 
-    if types.is_numeric_dtype(column.dtype) or (types.is_object_dtype(column.dtype) and _are_numbers(column)):
+    present = column.dropna()
+    numbers = (isinstance(entry, Number) and not isinstance(entry, bool) for entry in present)  # decimals, say
+    if types.is_numeric_dtype(column.dtype) or (types.is_object_dtype(column.dtype) and all(numbers)):
         return _NUMBERS
-    if isinstance(column.dropna().iloc[0], date | time | timedelta | np.datetime64 | np.timedelta64):
+    if isinstance(present.iloc[0], date | time | timedelta | np.datetime64 | np.timedelta64):
         raise ValueError(f"The column {column.name!r} holds dates or times; drop it, or turn it into numbers.")
     _refuse_decimal_commas(column)
     row, share = _first_text(column)
@@ -70,23 +67,17 @@ def _kind(column: Any) -> str:
     return _CATEGORIES
 
 
-def _are_numbers(column: Any) -> bool:
-    """Whether all entries are numbers of a kind that has no column type, as decimals: neither truth values nor text."""
-    return all(isinstance(entry, Number) and not isinstance(entry, bool) for entry in column.dropna())
-
-
 def _refuse_decimal_commas(column: Any) -> None:
     import pandas
 
     different = [entry for entry in column.dropna().unique() if isinstance(entry, str)]
-    with_comma = [entry for entry in different if "," in entry]
-    if with_comma:
-        points = pandas.to_numeric(pandas.Series([entry.replace(",", ".") for entry in different]), errors="coerce")
-        if points.notna().all():
-            raise ValueError(
-                f"The column {column.name!r} has numbers with a decimal comma, as {with_comma[0]!r}. Write them with a "
-                "point, or name the column as categorical."
-            )
+    comma = next((entry for entry in different if "," in entry), None)
+    points = pandas.Series([entry.replace(",", ".") for entry in different])
+    if comma is not None and pandas.to_numeric(points, errors="coerce").notna().all():
+        raise ValueError(
+            f"The column {column.name!r} has numbers with a decimal comma, as {comma!r}. Write them with a point, or "
+            "name the column as categorical."
+        )
 
 
 class TableColumns(TransformerMixin, BaseEstimator):
@@ -113,9 +104,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Any:
         """An array (n, columns) where all are numbers, else a data frame."""
         names, present = list(self.kinds), list(map(str, X.columns))
-        missing = [name for name in names if name not in present]
-        if missing:
-            raise ValueError(absent_columns(missing, present, "The table"))
+        check_present(names, present, "The table")
         if all(kind == _NUMBERS for kind in self.kinds.values()):
             return _all_numbers(X if present == names else X[names])
         import pandas
@@ -241,14 +230,9 @@ def _fit_scaler(scaler: StandardScaler, values: np.ndarray) -> None:
 
 def table_schema(pipeline: Pipeline) -> dict[str, Any]:
     """Names, kinds and categories of the columns that a fitted pipeline of :func:`table_pipeline` reads."""
-    categories: dict[str, list[str]] = {}
+    columns = {name: {"name": name, "kind": kind} for name, kind in pipeline["columns"].kinds.items()}
     if "encode" in pipeline.named_steps:
-        for name, encoder, names in pipeline["encode"].transformers_:
-            if name == "categories":
-                categories = {c: list(map(str, seen)) for c, seen in zip(names, encoder.categories_, strict=True)}
-    return {
-        "columns": [
-            {"name": name, "kind": kind, **({"categories": categories[name]} if name in categories else {})}
-            for name, kind in pipeline["columns"].kinds.items()
-        ],
-    }
+        encoder = pipeline["encode"].named_transformers_["categories"]
+        for name, seen in zip(encoder.feature_names_in_, encoder.categories_, strict=True):
+            columns[name]["categories"] = list(map(str, seen))
+    return {"columns": list(columns.values())}

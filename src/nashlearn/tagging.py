@@ -47,30 +47,22 @@ class TokenFeatures(TransformerMixin, BaseEstimator):
         return [self._sentence(sentence) for sentence in X]
 
     def _sentence(self, sentence: Sequence[Sequence[str]]) -> list[list[str]]:
-        words, *others = ([*column] for column in zip(*sentence, strict=True))
-        rows = [_of_words(words, i) for i in range(len(words))]
-        for j, column in enumerate(others, start=1):
-            for i, row in enumerate(rows):
-                row += _of_column(column, i, j)
-        if self.spelling:
-            for word, row in zip(words, rows, strict=True):
-                row += _spelt(word)
+        words, *others = zip(*sentence, strict=True)
+        rows = []
+        for i, word in enumerate(words):
+            row = _around("w", words, i, (-1, 0))
+            for j, column in enumerate(others, start=1):
+                row += _around(f"{j}:", column, i, (-2, -1, 0, 1), (-2, -1, 0))
+            rows.append(row + _spelt(word) if self.spelling else row)
         return rows
 
 
-def _at(values: Sequence[str], i: int) -> str:
-    return values[i] if 0 <= i < len(values) else "_"
-
-
-def _of_words(words: Sequence[str], i: int) -> list[str]:
-    row = [f"w{d}={_at(words, i + d)}" for d in _AROUND]
-    return row + [f"w{d},{d + 1}={_at(words, i + d)}|{_at(words, i + d + 1)}" for d in (-1, 0)]
-
-
-def _of_column(tags: Sequence[str], i: int, j: int) -> list[str]:
-    row = [f"{j}:{d}={_at(tags, i + d)}" for d in _AROUND]
-    row += [f"{j}:{d},{d + 1}={_at(tags, i + d)}|{_at(tags, i + d + 1)}" for d in (-2, -1, 0, 1)]
-    return row + [f"{j}:{d}..{d + 2}={'|'.join(_at(tags, i + d + e) for e in range(3))}" for d in (-2, -1, 0)]
+def _around(name: str, values: Sequence[str], i: int, pairs: Sequence[int], threes: Sequence[int] = ()) -> list[str]:
+    """What stands around position ``i``: alone, in pairs and in threes that begin so far from it."""
+    at = {d: values[i + d] if 0 <= i + d < len(values) else "_" for d in _AROUND}
+    row = [f"{name}{d}={value}" for d, value in at.items()]
+    row += [f"{name}{d},{d + 1}={at[d]}|{at[d + 1]}" for d in pairs]
+    return row + [f"{name}{d}..{d + 2}={at[d]}|{at[d + 1]}|{at[d + 2]}" for d in threes]
 
 
 def _spelt(word: str) -> list[str]:

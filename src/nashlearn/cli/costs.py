@@ -61,12 +61,12 @@ def loss_or_costs(loss: str, classes: Sequence[Any], known: str) -> tuple[str | 
 
     ``known`` says in words what else the command takes.
     """
-    from nashlearn.games.catalogue import LOSSES
-
-    if loss in LOSSES:
+    path = costs_path(loss)
+    if path is None:
         return loss, None
-    path = Path(loss)
     if not path.is_file():
+        from nashlearn.games.catalogue import LOSSES
+
         names = f"{', '.join(LOSSES)}{known}"
         raise ValueError(f"--loss must be {names} or a file of costs; {loss!r} is none of these.")
     return read_costs(path).aligned(classes, str(path))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,9 @@ import typer
 
 from nashlearn.cli.errors import INTERRUPTED
 from nashlearn.cli.outputs import check_writable, write_whole
-from nashlearn.cli.talk import Talk, Trained
+from nashlearn.cli.talk import Talk
 from nashlearn.cli.task import Examples, Task, taken
-from nashlearn.cli.tune import Fold, candidates, tuned
+from nashlearn.cli.tune import Fold, tuned
 from nashlearn.report import write_report
 from nashlearn.report.baselines import split
 
@@ -29,6 +29,8 @@ def train(task: Task) -> None:
     talk, out = task.talk, Path(str(task.out))
     check_writable(out, task.report, task.checkpoint, inputs=task.inputs())
     import skops.io  # noqa: F401  # before the work: it takes seconds, and may be absent
+
+    from nashlearn import persistence
 
     examples, held = task.learn(), None
     if task.test is None and task.report is not None:
@@ -49,8 +51,21 @@ def train(task: Task) -> None:
     complete, more = task.completed(model, examples, trained)
     with _keeping(talk, out):
         found |= {name: float(getattr(estimator, name)) for name in task.grid}
-        found |= {**_training_summary(estimator, trained), **more}
-        _save(task, complete, out, {"data": task.data, **found})
+        found |= {
+            "loss_in_training": estimator.worst_case_risk(),
+            "objective": float(estimator.objective_),
+            "dual_gap": float(estimator.dual_gap_),
+            "tol": float(estimator.tol),
+            "iterations": int(estimator.n_iter_),
+            "seconds": round(trained.seconds, 3),
+            "converged": bool(estimator.dual_gap_ <= estimator.tol),
+            "interrupted": trained.interrupted,
+            **more,
+        }
+        for part in persistence.fitted_parts(complete).values():  # what belongs to the run and not to the model
+            part.set_params(callback=None, checkpoint=None)
+        schema = {"task": task.name, **task.schema(complete)}
+        persistence.save(complete, out, schema=schema, summary={"data": task.data, **found})
     if held is not None:
         found["held_out"] = task.judge(complete, held)
         found |= _report(task, complete, held, examples)
@@ -92,7 +107,7 @@ def _tune(task: Task, model: Any, examples: Examples) -> dict[str, Any]:
         return task.task_loss(one, *taken(examples, fold[1]))
 
     grid = task.choices(examples[0])
-    best = tuned(task.talk, candidates(grid), task.parts(examples[1]), loss)
+    best = tuned(task.talk, grid, task.parts(examples[1]), loss)
     split(model)[1].set_params(**{name: best[name] for name in grid})
     return best
 
@@ -123,15 +138,6 @@ def _keeping(talk: Talk, path: Path) -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def _save(task: Task, model: Any, path: Path, summary: Mapping[str, Any]) -> None:
-    """Save a model with its task; what belongs to the run and not to the model is taken off."""
-    from nashlearn import persistence
-
-    for part in persistence.fitted_parts(model).values():
-        part.set_params(callback=None, checkpoint=None)
-    persistence.save(model, path, schema={"task": task.name, **task.schema(model)}, summary=summary)
-
-
 def _load(task: Task) -> Any:
     """The model, which the task then knows, or an error that names the command that it is for."""
     from nashlearn import persistence
@@ -151,17 +157,3 @@ def _load(task: Task) -> Any:
         raise ValueError(f"{path} says that it is a model for {task.name!r}, but it is not. Train it again.")
     task.restore(schema)
     return model
-
-
-def _training_summary(estimator: Any, trained: Trained) -> dict[str, Any]:
-    """The certificate of an estimator, and how its training went."""
-    return {
-        "loss_in_training": estimator.worst_case_risk(),
-        "objective": float(estimator.objective_),
-        "dual_gap": float(estimator.dual_gap_),
-        "tol": float(estimator.tol),
-        "iterations": int(estimator.n_iter_),
-        "seconds": round(trained.seconds, 3),
-        "converged": bool(estimator.dual_gap_ <= estimator.tol),
-        "interrupted": trained.interrupted,
-    }

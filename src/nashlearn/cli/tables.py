@@ -11,18 +11,20 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import typer
 
+import nashlearn
 from nashlearn import datasets, report
 from nashlearn.cli import options as o
+from nashlearn.cli.costs import loss_or_costs
 from nashlearn.cli.labels import class_labels, known_labels, number, shown
-from nashlearn.cli.table_model import chosen_loss, estimator_for
 from nashlearn.cli.task import Examples, Predictions, Task
-from nashlearn.cli.tune import Fold, cuts, with_every_label
+from nashlearn.cli.tune import Fold, cuts, every_label
 
 __all__ = ["Tables"]
 
 _WIDTHS = (0.25, 1.0, 4.0)  # of a kernel, times 1 / number of columns
 _BLOCK = 1 << 16  # rows predicted together
 _HELD_OUT = 0.2
+_ABSTAIN = "abstain"
 _DATA = "Table: CSV, TSV, Parquet or ARFF, also .gz; - for standard input."
 _ENDINGS = (".csv", ".csv.gz", ".tsv", ".parquet")
 
@@ -71,7 +73,9 @@ class Tables(Task):
     columns: list[dict[str, Any]] = field(default_factory=list)  # that the model reads
 
     def __post_init__(self) -> None:
-        self.loss = chosen_loss(self.loss, self.ordinal)
+        if self.ordinal and self.loss not in (None, "absolute"):
+            raise ValueError(f"--ordinal is for the loss absolute; got {self.loss!r}.")
+        self.loss = self.loss or ("absolute" if self.ordinal else "zero_one")
 
     @o.Command(
         "data target out | loss ordinal order kernel gamma degree decision alpha tune folds categorical drop balanced "
@@ -121,22 +125,16 @@ class Tables(Task):
         counts = np.unique(y, return_counts=True)[1]
         even = y if counts.min() >= 2 and _HELD_OUT * y.size >= counts.size else None
         cut = train_test_split(np.arange(y.size), test_size=_HELD_OUT, random_state=self.seed, stratify=even)
-        kept, held = with_every_label(cut, y)
-        if not held.size:
-            raise ValueError(
-                f"None of the {y.size:,} rows can be held out for --report: each is the only one of its class. Name "
-                "data to test on with --test."
-            )
-        return kept, held
+        refusal = (
+            f"None of the {y.size:,} rows can be held out for --report: each is the only one of its class. Name "
+            "data to test on with --test."
+        )
+        return every_label([(cut[0], cut[1])], y, np.arange(y.size), refusal)[0]
 
     def build(self, examples: Examples) -> Any:
         from nashlearn import tabular
 
-        weights = "balanced" if self.balanced else None
-        given = self.parameters(gamma=self.gamma, degree=self.degree, random_state=self.seed, class_weight=weights)
-        estimator, self.kind, self.options = estimator_for(
-            str(self.loss), self.classes, self.ordinal, self.decision, self.kernel, given
-        )
+        estimator = self._estimator(str(self.loss))
         if self.kind == "ordinal" and not self.ranks and isinstance(self.classes[0], str):
             self.talk.note(f"grades from low to high: {shown(self.classes)}; say --order where that is wrong.")
         named = self.categorical or []
@@ -152,6 +150,37 @@ class Tables(Task):
                 self.talk.note(f"note: the column {name!r} {words}")
         return model
 
+    def _estimator(self, loss: str) -> Any:
+        """The estimator for a loss as the command line names it; the kind of report and other answers hang on it."""
+        kernels, kernel = ("rbf", "poly", "laplacian"), self.kernel
+        if kernel not in ("linear", *kernels):
+            raise ValueError(f"--kernel must be linear, {', '.join(kernels)}; got {kernel!r}.")
+        if kernel == "linear" and self.gamma is not None:
+            raise ValueError(f"--gamma is for the kernels {', '.join(kernels)}; name one with --kernel.")
+        if kernel != "poly" and self.degree is not None:
+            raise ValueError(f"--degree is for --kernel poly; the kernel is {kernel}.")
+        given = self.parameters(
+            gamma=self.gamma,
+            degree=self.degree,
+            random_state=self.seed,
+            class_weight="balanced" if self.balanced else None,
+            kernel=None if kernel == "linear" else kernel,
+        )
+        name, _, price = loss.partition(":")
+        if self.ordinal:
+            self.kind = "ordinal"
+            return nashlearn.NashOrdinalClassifier(decision=self.decision, **given)
+        if name == _ABSTAIN:
+            self.kind, label = "abstention", _ABSTAIN
+            while label in map(str, self.classes):
+                label = f"({label})"
+            if number(price or "0.5") is None:
+                raise ValueError(f"--loss abstain:PRICE needs a number, as in abstain:0.3; got {price!r}.")
+            return nashlearn.NashAbstainer(float(price or 0.5), abstain_label=label, **given)
+        costs, self.options = loss_or_costs(loss, self.classes, ", abstain:PRICE")
+        self.kind = "ordinal" if loss in ("absolute", "squared") else "classification"  # these are of ordered labels
+        return nashlearn.NashClassifier(costs, decision=self.decision, **given)
+
     def _categories(self) -> list[str]:
         return [one["name"] for one in self.columns if one["kind"] == "category"]
 
@@ -165,14 +194,9 @@ class Tables(Task):
         return super().choices(X) | ({"gamma": widths} if self.kernel != "linear" else {})
 
     def parts(self, y: Any) -> list[Fold]:
-        folds = (with_every_label(cut, y) for cut in cuts(y.size, self.folds, self.seed, "rows", y))
-        parts = [fold for fold in folds if fold[1].size]
-        if not parts:
-            raise ValueError(
-                f"--tune with --folds {self.folds} finds no row to judge by: each of the {y.size:,} is alone in its "
-                "class."
-            )
-        return parts
+        refusal = f"finds no row to judge by: each of the {y.size:,} is alone in its class."
+        folds = cuts(y.size, self.folds, self.seed, "rows", y)
+        return every_label(folds, y, np.arange(y.size), f"--tune with --folds {self.folds} {refusal}")
 
     def fit(self, model: Any, X: Any, y: Any, spare: bool = False) -> None:
         from nashlearn import tabular

@@ -18,7 +18,7 @@ from nashlearn.cli.errors import named, read_text
 from nashlearn.cli.labels import shown
 from nashlearn.cli.talk import Trained
 from nashlearn.cli.task import Examples, Predictions, Task
-from nashlearn.cli.tune import Fold, cuts, with_every_label
+from nashlearn.cli.tune import Fold, cuts, every_label
 from nashlearn.datasets import parse_columns
 
 __all__ = ["Tags"]
@@ -109,13 +109,9 @@ class Tags(Task):
 
     def parts(self, y: Any) -> list[Fold]:
         tags, owners = np.concatenate(y), np.repeat(np.arange(len(y)), [len(one) for one in y])
-        folds = (with_every_label(cut, tags, owners) for cut in cuts(len(y), self.folds, self.seed, "sentences"))
-        parts = [fold for fold in folds if fold[1].size]
-        if not parts:
-            raise ValueError(
-                f"--tune with --folds {self.folds} finds no sentence to judge by: each has a tag that other folds do "
-                "not have."
-            )
+        refusal = "finds no sentence to judge by: each has a tag that other folds do not have."
+        folds = cuts(len(y), self.folds, self.seed, "sentences")
+        parts = every_label(folds, tags, owners, f"--tune with --folds {self.folds} {refusal}")
         if len(parts) < self.folds:
             self.talk.warn(
                 f"parameters are judged on {len(parts)} of {self.folds} folds: in others all sentences have rare tags."

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from nashlearn.cli.talk import Talk, figure, silently_interrupted
 
-__all__ = ["Fold", "candidates", "cuts", "held_out", "tuned", "with_every_label"]
+__all__ = ["Fold", "cuts", "every_label", "held_out", "tuned"]
 
 Fold = tuple[np.ndarray, np.ndarray]
 
@@ -25,16 +24,20 @@ def held_out(n: int, seed: int) -> Fold:
     return np.sort(order[cut:]), np.sort(order[:cut])
 
 
-def with_every_label(fold: Fold, labels: np.ndarray, owners: np.ndarray | None = None) -> Fold:
-    """The same fold, where examples with labels that no other has are trained on: a model has to know every label.
+def every_label(folds: Iterable[Fold], labels: np.ndarray, owners: np.ndarray, refusal: str) -> list[Fold]:
+    """The same folds, where examples with labels that no other has are trained on: a model has to know every label.
 
-    ``owners`` says whose each label is; without it every example has one.
+    ``owners`` says whose each label is. Folds that hold nothing out are left out, and refused where all are such.
     """
-    kept, held = fold
-    owners = np.arange(labels.size) if owners is None else owners
-    known = np.isin(labels, labels[np.isin(owners, kept)])
-    lone = np.isin(held, owners[~known])
-    return np.sort(np.concatenate([kept, held[lone]])), np.sort(held[~lone])
+    found = []
+    for kept, held in folds:
+        known = np.isin(labels, labels[np.isin(owners, kept)])
+        lone = np.isin(held, owners[~known])
+        if not lone.all():
+            found.append((np.sort(np.concatenate([kept, held[lone]])), np.sort(held[~lone])))
+    if not found:
+        raise ValueError(refusal)
+    return found
 
 
 def cuts(n: int, folds: int, seed: int | None, what: str, even: np.ndarray | None = None) -> list[Fold]:
@@ -48,16 +51,13 @@ def cuts(n: int, folds: int, seed: int | None, what: str, even: np.ndarray | Non
     return list(kind(folds, shuffle=seed is not None, random_state=seed).split(np.zeros(n), even))
 
 
-def candidates(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """All combinations of the values of a grid."""
-    return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
-
-
 def tuned(
-    talk: Talk, choices: Sequence[dict[str, Any]], folds: Sequence[Fold], loss: Callable[[dict[str, Any], Fold], float]
+    talk: Talk, grid: Mapping[str, Sequence[Any]], folds: Sequence[Fold], loss: Callable[[dict[str, Any], Fold], float]
 ) -> dict[str, Any]:
-    """The choice of least mean loss over the folds. Interrupted, the best of those that were tried."""
-    found: list[float] = []
+    """The values of the grid of least mean loss over the folds. Interrupted, the best of those that were tried."""
+    from sklearn.model_selection import ParameterGrid
+
+    choices, found = list(ParameterGrid(grid)), []
     with talk.counting("choosing parameters", len(choices) * len(folds)) as advance:
         try:
             for choice in choices:

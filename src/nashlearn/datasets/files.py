@@ -26,12 +26,13 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Table", "absent_columns", "read_table", "table_formats", "whole_number"]
+__all__ = ["Table", "check_present", "read_table", "whole_number"]
 
 _SEPARATORS = (",", ";", "\t", "|")
 _NO_LABEL = ["", "?"]
 _MISSING = [*_NO_LABEL, "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "<NA>", "NULL", "null", "None"]  # as in pandas
 _MISSING += ["NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"]
+_PARQUET = "a Parquet file"
 _DIGITS = 18  # of integers that fit in 64 bits
 _WHOLE = re.compile(r"\s*(-?[1-9][0-9]*|0)(\.0)?\s*")
 
@@ -41,11 +42,6 @@ class Table(NamedTuple):
 
     features: pandas.DataFrame
     target: pandas.Series | None
-
-
-def table_formats() -> tuple[str, ...]:
-    """The formats that :func:`read_table` knows, which are also the endings of their files."""
-    return tuple(_READERS)
 
 
 def whole_number(text: str) -> str | None:
@@ -87,20 +83,21 @@ def read_table(
     name = "standard input" if str(source) == "-" else str(source)
     if format is not None and format not in _READERS:
         raise ValueError(f"format must be one of {', '.join(_READERS)}; got {format!r}.")
-    stream = _open(source, name)
-    with stream:
+    with _open(source, name) as stream:
         head = stream.read(4096)
         stream.seek(0)
         if not head.strip():
             raise ValueError(f"{name} is empty.")
         chosen = format or _by_name(source, name, head)
-        _refuse_disguise(chosen, head, name)
+        looks = _looks_like(head)
+        wanted = _PARQUET if chosen == "parquet" else "text"
+        if looks != wanted:
+            said = wanted if chosen == "parquet" else f"{chosen.upper()} text"
+            raise ValueError(f"{name} is not {said}; it is {looks}. Rename it, or give its format.")
         try:
             return _READERS[chosen](stream, name, target, list(drop), list(text))
         except UnicodeDecodeError as error:
             raise ValueError(f"{name} is not text in UTF-8 ({error.reason} at byte {error.start}).") from None
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise ValueError(f"{name} is damaged: {error}.") from None
 
 
 def _open(source: str | Path, name: str) -> BinaryIO:
@@ -117,12 +114,11 @@ def _open(source: str | Path, name: str) -> BinaryIO:
         raise ValueError(f"{name} is not a gzip file, or damaged: {error}.") from None
 
 
-def _looks_like(head: bytes) -> str | None:
-    """What the first bytes give away: Parquet, gzip, other binary data; None for text."""
-    for start, what in ((b"PAR1", "a Parquet file"), (b"\x1f\x8b", "a gzip file"), (b"PK\x03\x04", "a zip file")):
-        if head.startswith(start):
-            return what
-    return "binary data" if b"\0" in head else None
+def _looks_like(head: bytes) -> str:
+    """What the first bytes give away: Parquet, gzip, other binary data, text."""
+    known = {b"PAR1": _PARQUET, b"\x1f\x8b": "a gzip file", b"PK\x03\x04": "a zip file"}
+    rest = "binary data" if b"\0" in head else "text"
+    return next((what for start, what in known.items() if head.startswith(start)), rest)
 
 
 def _by_name(source: str | Path, name: str, head: bytes) -> str:
@@ -133,17 +129,9 @@ def _by_name(source: str | Path, name: str, head: bytes) -> str:
         raise ValueError(
             f"{name}: the name must end in .{', .'.join(_READERS)} (or these with .gz); or give the format."
         )
-    if _looks_like(head) == "a Parquet file":
+    if _looks_like(head) == _PARQUET:
         return "parquet"
     return "arff" if any(line.lstrip().lower().startswith(b"@relation") for line in head.splitlines()) else "csv"
-
-
-def _refuse_disguise(format: str, head: bytes, name: str) -> None:
-    looks = _looks_like(head)
-    if format == "parquet" and looks != "a Parquet file":
-        raise ValueError(f"{name} is not a Parquet file; it is {looks or 'text'}. Rename it, or give its format.")
-    if format != "parquet" and looks is not None:
-        raise ValueError(f"{name} is not {format.upper()} text; it is {looks}. Rename it, or give its format.")
 
 
 def _checked(names: Sequence[str], name: str, target: str | None, drop: Sequence[str]) -> list[str]:
@@ -152,22 +140,23 @@ def _checked(names: Sequence[str], name: str, target: str | None, drop: Sequence
     if twice:
         raise ValueError(f"{name} has two columns called {sorted(twice)[0]!r}; rename one.")
     wanted = [*([] if target is None else [target]), *drop]
-    missing = [column for column in wanted if column not in names]
-    if missing:
-        raise ValueError(absent_columns(missing, names, name))
+    check_present(wanted, names, name)
     left = [column for column in names if column not in wanted]
     if not left:
         raise ValueError(f"{name} has no columns left as features.")
     return left
 
 
-def absent_columns(missing: Sequence[str], present: Sequence[str], name: str) -> str:
-    """What to say of columns that a table should have, with the nearest names that it has."""
+def check_present(wanted: Iterable[str], present: Sequence[str], name: str) -> None:
+    """Refuse a table without some columns that it should have, with the nearest names that it has."""
+    missing = [column for column in wanted if column not in present]
+    if not missing:
+        return
     near = [match for column in missing for match in difflib.get_close_matches(column, present, n=1)]
     shown = ", ".join(map(repr, present[:12])) + (", …" if len(present) > 12 else "")
     hint = f" Did you mean {', '.join(map(repr, dict.fromkeys(near)))}?" if near else ""
     plural = "s" if len(missing) > 1 else ""
-    return f"{name} has no column{plural} {', '.join(map(repr, missing))}.{hint} It has {shown}."
+    raise ValueError(f"{name} has no column{plural} {', '.join(map(repr, missing))}.{hint} It has {shown}.")
 
 
 def _split(frame: pandas.DataFrame, name: str, target: str | None, drop: Sequence[str]) -> Table:
@@ -233,8 +222,9 @@ def _read_parquet(stream: BinaryIO, name: str, target: str | None, drop: Sequenc
     try:
         file = pq.ParquetFile(stream)
         schema = file.schema_arrow
-        hidden = _index_columns(schema) - {target, *drop}
-        features = _checked([column for column in schema.names if column not in hidden], name, target, drop)
+        index = (schema.pandas_metadata or {}).get("index_columns", [])  # written by pandas, no features
+        shown = [column for column in schema.names if column not in index or column in (target, *drop)]
+        features = _checked(shown, name, target, drop)
         n = file.metadata.num_rows
         if n == 0:
             raise ValueError(f"{name} has columns, but no rows.")
@@ -247,25 +237,18 @@ def _read_parquet(stream: BinaryIO, name: str, target: str | None, drop: Sequenc
             return _split(file.read(columns=wanted).to_pandas(ignore_metadata=True), name, target, [])
         single = all(pa.types.is_float32(kind) or pa.types.is_float16(kind) for kind in kinds)
         block = np.empty((n, len(features)), dtype=np.float32 if single else np.float64)
-        labels, start = [], 0
+        start = 0
         for group in range(file.num_row_groups):  # column by column: a group may be the whole file
             rows = slice(start, start + file.metadata.row_group(group).num_rows)
             for j, column in enumerate(features):
                 part = file.read_row_group(group, columns=[column], use_threads=False)
                 block[rows, j] = part.column(0).to_numpy()
-            if target is not None:
-                labels += file.read_row_group(group, columns=[target], use_threads=False).column(0).chunks
             start = rows.stop
+        labels = None if target is None else file.read(columns=[target]).column(0).to_pandas().rename(target)
         pa.default_memory_pool().release_unused()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         raise ValueError(f"{name} is a damaged Parquet file: {str(error).splitlines()[0]}") from None
-    frame = pandas.DataFrame(block, columns=features, copy=False)
-    return Table(frame, None if target is None else pa.chunked_array(labels).to_pandas().rename(target))
-
-
-def _index_columns(schema: Any) -> set[Any]:
-    """Columns that pandas wrote for the index of a data frame, which are no features."""
-    return {column for column in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(column, str)}
+    return Table(pandas.DataFrame(block, columns=features, copy=False), labels)
 
 
 def _read_arff(stream: BinaryIO, name: str, target: str | None, drop: Sequence[str], text: Sequence[str]) -> Table:

@@ -92,7 +92,11 @@ def parse_mot(lines: Iterable[str], name: str = "boxes") -> Boxes:
         raise ValueError(f"{name}: at least one box is needed; the file is empty.")
     rows = np.array([_row(line, f"{name}, line {number}") for number, line in numbered])
     boxes = Boxes(rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64), rows[:, 2:6].copy(), rows[:, 6].copy())
-    _refuse_repetition(boxes, name, [number for number, _ in numbered])
+    seen: dict[tuple[int, int], int] = {}
+    for frame, ident, (number, _) in zip(boxes.frame.tolist(), boxes.id.tolist(), numbered, strict=True):
+        if ident >= 0 and seen.setdefault((frame, ident), number) != number:
+            already = f"object {ident} has a box in frame {frame} already, in line {seen[frame, ident]}."
+            raise ValueError(f"{name}, line {number}: {already}")
     return boxes
 
 
@@ -115,16 +119,6 @@ def _row(line: str, where: str) -> list[float]:
     if not (width > 0 and height > 0):
         raise ValueError(f"{where}: width and height must be positive; got {fields[4]!r} and {fields[5]!r}.")
     return numbers[:7]
-
-
-def _refuse_repetition(boxes: Boxes, name: str, numbers: list[int]) -> None:
-    seen: dict[tuple[int, int], int] = {}
-    for frame, ident, number in zip(boxes.frame.tolist(), boxes.id.tolist(), numbers, strict=True):
-        if ident >= 0 and seen.setdefault((frame, ident), number) != number:
-            raise ValueError(
-                f"{name}, line {number}: object {ident} has a box in frame {frame} already, "
-                f"in line {seen[frame, ident]}."
-            )
 
 
 def write_mot(path: str | Path, boxes: Boxes) -> None:

@@ -44,8 +44,9 @@ def load_multiclass(name: str) -> Any:
         leading rows of the published training file, or None; ``splits``, the authors' (train, test) rows, or None.
     """
     check_name("multiclass set", name, _MULTICLASS)
-    parts = [f"{name}.train.csv", f"{name}.test.csv"] if name in _TWO_FILES else [_own(name, "multiclass")]
-    tables = [_read(find("multiclass", part)) for part in parts]
+    own = (data_home() / "multiclass" / f"{name}.paper.csv").is_file()
+    endings = (".train", ".test") if name in _TWO_FILES else (".paper",) if own else ("",)
+    tables = [_read(find("multiclass", f"{name}{ending}.csv")) for ending in endings]
     header = tables[0][0]
     data = np.concatenate([_numbers(header[:-1], columns[:-1], path) for _, columns, path in tables])
     target = _labels([label for _, columns, _ in tables for label in columns[-1]])
@@ -97,11 +98,6 @@ def _label_column(name: str, column: str, n: int) -> np.ndarray:
     if len(target) != n:
         raise ValueError(f"{path}: {len(target)} labels for {n} rows of data.")
     return target
-
-
-def _own(name: str, room: str) -> str:
-    own = f"{name}.paper.csv"
-    return own if (data_home() / room / own).is_file() else f"{name}.csv"
 
 
 def _read(path: Path) -> tuple[list[str], list[list[str]], Path]:

@@ -22,10 +22,8 @@ def plain(value: Any) -> Any:
     """``value`` with NumPy's numbers, arrays and strings as Python's; numbers that are not finite become None."""
     if isinstance(value, Mapping):
         return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
-    if isinstance(value, np.generic):
-        return plain(value.item())
     if isinstance(value, list | tuple):
         return [plain(entry) for entry in value]
     if isinstance(value, float):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Measure", "certificate", "comparison", "confusion", "likely", "risk", "strings", "thinned"]
+__all__ = ["Measure", "certificate", "comparison", "confusion", "likely", "positions", "risk", "strings", "thinned"]
 
 _REPLICATES = 2000
 _BLOCK = 1 << 21  # numbers in a block of replicates
@@ -62,10 +62,11 @@ def _replicates(measure: Measure, rng: np.random.Generator) -> np.ndarray:
     return found
 
 
-def _interval(values: np.ndarray, confidence: float) -> list[float]:
+def _interval(values: np.ndarray, confidence: float) -> dict[str, float]:
     tail = 50.0 * (1.0 - confidence)
     known = values[np.isfinite(values)]
-    return [float("nan")] * 2 if known.size == 0 else np.percentile(known, [tail, 100.0 - tail]).tolist()
+    low, high = np.percentile(known, [tail, 100.0 - tail]).tolist() if known.size else [float("nan")] * 2
+    return {"low": low, "high": high}
 
 
 def comparison(
@@ -78,14 +79,12 @@ def comparison(
     for measure in measures:
         values = measure.of(np.ones((1, len(measure.top))))[0]
         drawn = _replicates(measure, np.random.default_rng(random_state))
-        rows = []
+        rows: list[dict[str, Any]] = []
         for j, name in enumerate(names):
-            low, high = _interval(drawn[:, j], confidence)
-            row = {"name": name, "value": values[j], "low": low, "high": high}
+            rows.append({"name": name, "value": values[j], **_interval(drawn[:, j], confidence)})
             if j:  # this model minus the baseline, on the same draws
                 apart = _interval(drawn[:, 0] - drawn[:, j], confidence)
-                row["difference"] = {"value": values[0] - values[j], "low": apart[0], "high": apart[1]}
-            rows.append(row)
+                rows[j]["difference"] = {"value": values[0] - values[j], **apart}
         tables.append(
             {"name": measure.name, "lower": measure.lower_is_better, "percent": measure.percent, "rows": rows}
         )
@@ -217,6 +216,15 @@ def thinned(points: list[Any], limit: int = _POINTS) -> list[Any]:
     if len(points) <= limit:
         return points
     return [points[i] for i in np.unique(np.linspace(0, len(points) - 1, limit).astype(int))]
+
+
+def positions(answers: Sequence[Any], possible: Sequence[Any], who: str, why: str) -> np.ndarray:
+    """Where answers stand among the possible ones; else an error says who gave one that is not, and why it is none."""
+    position = {answer: i for i, answer in enumerate(possible)}
+    try:
+        return np.array([position[answer] for answer in answers], dtype=np.int64)
+    except KeyError as error:
+        raise ValueError(f"{who} {error.args[0]!r}, which {why}: {possible}.") from None
 
 
 def strings(names: Mapping[Any, str] | None, labels: Sequence[Any]) -> list[str]:

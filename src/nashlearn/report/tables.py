@@ -8,7 +8,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from nashlearn.report.baselines import possible_answers, split
-from nashlearn.report.sections import Measure, confusion, likely, strings, thinned
+from nashlearn.report.sections import Measure, confusion, likely, positions, strings, thinned
 from nashlearn.report.summary import Page, PageOptions
 
 __all__ = ["abstention_report_data", "classification_report_data", "ordinal_report_data"]
@@ -44,7 +44,7 @@ class _Table:
         self.classes = np.asarray(self.estimator.classes_).tolist()
         self.possible = possible_answers(self.estimator)
         self.aligned = self.possible[: len(self.classes)] == self.classes
-        self.labels = _positions(np.asarray(y).tolist(), self.classes, "y", "the classes of the model")
+        self.labels = self._labels(y, "y")
         if self.labels.size == 0:
             raise ValueError("X and y must hold at least one row.")
         self.baselines = dict(baselines or {})
@@ -67,10 +67,15 @@ class _Table:
         if hasattr(answerer, "predict"):
             last, features = self._behind(answerer)
             answer = getattr(last, "predict_or_abstain", last.predict)(features)
-        found = _positions(np.asarray(answer, dtype=object).tolist(), self.possible, name, "the answers of the model")
+        given, why = np.asarray(answer, dtype=object).tolist(), "is not among the answers of the model"
+        found = positions(given, self.possible, f"{name} holds", why)
         if found.size != self.labels.size:
             raise ValueError(f"{name} gave {found.size} answers for {self.labels.size} rows.")
         return found
+
+    def _labels(self, labels: Any, name: str) -> np.ndarray:
+        why = "is not among the classes of the model"
+        return positions(np.asarray(labels).tolist(), self.classes, f"{name} holds", why)
 
     def _behind(self, answerer: Any) -> tuple[Any, Any]:
         """The last step of a model, and what the steps before it make of the rows."""
@@ -95,7 +100,7 @@ class _Table:
                 return None
             last, features = self._behind(answerer)
             labels, reluctance = last.predict(features), last.abstain_proba(features)
-        return _positions(np.asarray(labels).tolist(), self.classes, "labels", "the classes of the model"), reluctance
+        return self._labels(labels, "labels"), reluctance
 
     def measure(self, name: str, costs: np.ndarray, percent: bool = False) -> Measure:
         """The mean of ``costs[answer, label]`` for each model."""
@@ -129,14 +134,6 @@ class _Table:
         matrix = confusion(self.options[:, 0], self.labels, *names, costs, "rows", self.examples, self.aligned)
         worst = (unit, expected, float(costs.max()))
         return self.page.report(kind, self.estimator, self.names, measures, "rows", [*own, matrix], worst)
-
-
-def _positions(answers: list[Any], possible: list[Any], name: str, where: str) -> np.ndarray:
-    position = {answer: i for i, answer in enumerate(possible)}
-    try:
-        return np.array([position[answer] for answer in answers], dtype=np.int64)
-    except KeyError as error:
-        raise ValueError(f"{name} holds {error.args[0]!r}, which is not among {where}: {possible}.") from None
 
 
 def _short(value: Any) -> str:

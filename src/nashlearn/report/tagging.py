@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from nashlearn.report.sections import Measure, confusion, likely, strings
+from nashlearn.report.sections import Measure, confusion, likely, positions, strings
 from nashlearn.report.structured import Structured, answered
 from nashlearn.report.summary import Page, PageOptions
 
@@ -72,40 +72,31 @@ def tagging_report_data(
     sentence = np.repeat(np.arange(len(sizes)), sizes)
     texts = strings(None, labels)
 
-    def examples(positions: np.ndarray) -> list[dict[str, Any]]:
-        return [_in_context(tokens[sentence[i]], int(i - starts[sentence[i]]), int(sentence[i])) for i in positions]
+    def in_context(position: int) -> dict[str, Any]:
+        row = int(sentence[position])
+        i, words = int(position - starts[row]), tokens[row]
+        around = [*words[max(i - 3, 0) : i], f"[{words[i]}]", *words[i + 1 : i + 4]]
+        return {"row": row, "text": " ".join(map(str, around)), "likely": []}
 
     def draw(rows: np.ndarray) -> list[Any]:
-        strategies = model.predict_proba([X[i] for i in rows])
-        return [_tagged(i, tokens[i], truth[i], own[i], p, texts) for i, p in zip(rows, strategies, strict=True)]
+        return [
+            {
+                "name": f"sequence {i + 1}",
+                "tokens": [str(token) for token in tokens[i]],
+                "truth": strings(None, truth[i].tolist()),
+                "answer": strings(None, own[i].tolist()),
+                "likely": [likely(at, texts) for at in p],
+            }
+            for i, p in zip(rows, model.predict_proba([X[i] for i in rows]), strict=True)
+        ]
 
     sections = [
         judged.shown("sequences", "Tagged sequences", draw),
-        confusion(given, codes, texts[: len(known)], texts, costs, "tokens", examples),
+        confusion(given, codes, texts[: len(known)], texts, costs, "tokens", lambda cell: list(map(in_context, cell))),
     ]
     return judged.report("tagging", measures, sections, unit, float(costs.max()))
 
 
 def _coded(labels: Sequence[np.ndarray], known: list[Any]) -> np.ndarray:
-    position = {label: i for i, label in enumerate(known)}
     flat = [label for one in labels for label in one.tolist()]
-    unknown = [label for label in flat if label not in position]
-    if unknown:
-        raise ValueError(f"baselines hold the label {unknown[0]!r}, which the model does not know: {known}.")
-    return np.array([position[label] for label in flat], dtype=np.int64)
-
-
-def _in_context(tokens: Sequence[str], i: int, sentence: int) -> dict[str, Any]:
-    around = [*tokens[max(i - 3, 0) : i], f"[{tokens[i]}]", *tokens[i + 1 : i + 4]]
-    return {"row": sentence, "text": " ".join(map(str, around)), "likely": []}
-
-
-def _tagged(i: int, tokens: Any, truth: Any, answer: Any, p: np.ndarray, names: list[str]) -> dict[str, Any]:
-    """A sequence with its tags, the model's and the likely ones at each position."""
-    return {
-        "name": f"sequence {i + 1}",
-        "tokens": [str(token) for token in tokens],
-        "truth": strings(None, truth.tolist()),
-        "answer": strings(None, answer.tolist()),
-        "likely": [likely(at, names) for at in p],
-    }
+    return positions(flat, known, "baselines hold the label", "the model does not know")

@@ -87,10 +87,8 @@ def _by_length(answers: Sequence[np.ndarray], truth: Sequence[np.ndarray]) -> di
     """How many heads are right, by the distance of the true head."""
     apart = np.concatenate([np.where(heads == 0, 0, heads - np.arange(1, heads.size + 1)) for heads in truth])
     right = np.concatenate([a == b for a, b in zip(answers, truth, strict=True)])
-    bounds = [(0, 0, "root"), (1, 1, "1"), (2, 2, "2"), (3, 3, "3"), (4, 6, "4–6"), (7, 10, "7–10"), (11, 10**9, "11+")]
-    bins = []
-    for low, high, name in bounds:
-        here = (np.abs(apart) >= low) & (np.abs(apart) <= high)
-        if here.any():
-            bins.append({"name": name, "right": int(right[here].sum()), "n": int(here.sum())})
+    starts = {"root": 0, "1": 1, "2": 2, "3": 3, "4–6": 4, "7–10": 7, "11+": 11}
+    which = np.digitize(np.abs(apart), list(starts.values())) - 1
+    counts = zip(starts, np.bincount(which[right], minlength=7), np.bincount(which, minlength=7), strict=True)
+    bins = [{"name": name, "right": hits, "n": n} for name, hits, n in counts if n]
     return {"type": "lengths", "title": "By distance of the head", "bins": bins}
