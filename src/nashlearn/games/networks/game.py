@@ -105,7 +105,7 @@ class MarkovGame(Game):
 
     Polytopes, ``loss`` and ``shape`` are those of packed points, for the nodes that ``edges``, ``n_states`` and
     ``weights`` name. Where ``is_exact`` is false, ``labels`` is the local polytope: its best vertex may be fractional,
-    and is then its own label, see :class:`nashlearn.games.networks.polytopes.LocalPolytope`.
+    and is then its own label, see ``nashlearn.games.networks.polytopes.LocalPolytope``.
     """
 
     smooths = True

@@ -58,7 +58,7 @@ class TreePartsGame(Game):
 
     Scores are one packed array (b, n (n + 1) + k), each row the arcs token by token and then the parts; ``solve`` and
     ``argmax`` take a pair (b, n, n + 1) and (b, k) as well. A score of ``-inf`` forbids its arc to both players, its
-    part to the adversary. The labels' polytope is relaxed, see :class:`nashlearn.games.trees.local.LocalTrees`.
+    part to the adversary. The labels' polytope is relaxed, see ``nashlearn.games.trees.local.LocalTrees``.
 
     Parameters
     ----------

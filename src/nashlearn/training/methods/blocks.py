@@ -85,7 +85,7 @@ class BlockProblem(GameProblem):
     known : float
         Share of heads that are known.
     tol, n_jobs
-        See :class:`nashlearn.training.objective.GameProblem`.
+        See ``nashlearn.training.objective.GameProblem``.
     games : sequence of Game, optional
         One for each sentence, where its loss is another than that of the game over trees: any convex
         ``max_q <theta, q> + H(q) - <theta, y>`` with concave, non-negative ``H``.
