@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["CliqueArrays", "Cliques", "TooWideError", "clique_tree"]
+__all__ = ["CliqueArrays", "Cliques", "TooWideError", "clique_tree", "columns_of", "table_of"]
 
 
 class TooWideError(ValueError):
@@ -40,6 +40,17 @@ class CliqueArrays(NamedTuple):
     table: np.ndarray
     map: np.ndarray
     maps: np.ndarray
+
+
+def table_of(t: CliqueArrays, c: int, flat: np.ndarray) -> np.ndarray:
+    """The entries of clique ``c`` in a flat buffer, a view (rows, columns)."""
+    return flat[t.table[c] : t.table[c] + t.rows[c] * t.columns[c]].reshape(t.rows[c], t.columns[c])
+
+
+def columns_of(t: CliqueArrays, c: int) -> np.ndarray:
+    """The column of clique ``c`` that each entry of its parent's table, flat, belongs to."""
+    u = t.parent[c]
+    return t.maps[t.map[c] : t.map[c] + t.rows[u] * t.columns[u]]
 
 
 @dataclass(frozen=True)

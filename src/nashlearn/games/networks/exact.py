@@ -12,16 +12,26 @@ entry falls short of the best labelling through it; entries that fall short by m
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from nashlearn.games.networks import messages
-from nashlearn.games.networks.cliques import CliqueArrays
-from nashlearn.games.networks.programme import Builder, interior_point
+from nashlearn.games.networks.cliques import CliqueArrays, columns_of, table_of
+from nashlearn.games.networks.programme import Builder, Solution, interior_point
 
-__all__ = ["Assembled", "Cover", "assemble", "calibrate", "read_replies", "shortfalls", "solve"]
+__all__ = [
+    "Assembled",
+    "Cover",
+    "assemble",
+    "assembled",
+    "calibrate",
+    "read_replies",
+    "reply_numbers",
+    "shortfalls",
+    "solve",
+]
 
 _TOL = 1e-13  # of the largest cost: the limit of the arithmetic
 
@@ -39,34 +49,29 @@ def shortfalls(t: CliqueArrays, f: np.ndarray, E: np.ndarray) -> tuple[float, np
     messages.beliefs(t, t.table, f, lift, E, 0.0, inside, outside, B)
     tops = np.maximum.reduceat(B, t.table)
     for c in range(t.node.size):
-        rows, columns, start = t.rows[c], t.columns[c], t.table[c]
-        own = f[t.node[c], :rows, None] + E[start : start + rows * columns].reshape(rows, columns)
+        own = f[t.node[c], : t.rows[c], None] + table_of(t, c, E)
         d = t.child[c]
         while d >= 0:
-            own = own + inside[d, t.maps[t.map[d] : t.map[d] + rows * columns]].reshape(rows, columns)
+            own = own + inside[d, columns_of(t, d)].reshape(own.shape)
             d = t.sibling[d]
         with np.errstate(invalid="ignore"):  # -inf minus -inf: no labelling there
-            own = own - inside[c, :columns]
+            own = own - inside[c, : t.columns[c]]
         own[np.isnan(own)] = -np.inf
-        reduced[start : start + rows * columns] = own.ravel()
-        B[start : start + rows * columns] -= tops[c]
+        table_of(t, c, reduced)[:] = own
+        table_of(t, c, B)[:] -= tops[c]
     return best, reduced, B
 
 
 def calibrate(t: CliqueArrays, Q: np.ndarray) -> None:
     """Scale the tables ``Q``, parents first, so that they agree on their separators."""
     for c in range(t.node.size):
-        rows, columns, start, u = t.rows[c], t.columns[c], t.table[c], t.parent[c]
-        own = Q[start : start + rows * columns].reshape(rows, columns)
-        if u < 0:
+        own = table_of(t, c, Q)
+        if t.parent[c] < 0:
             own /= own.sum()
             continue
-        size = t.rows[u] * t.columns[u]
-        target = np.bincount(
-            t.maps[t.map[c] : t.map[c] + size], weights=Q[t.table[u] : t.table[u] + size], minlength=columns
-        )
         mass = own.sum(axis=0)
-        own *= np.divide(target, mass, out=np.zeros(columns), where=mass > 0)
+        target = np.bincount(columns_of(t, c), weights=table_of(t, t.parent[c], Q).ravel(), minlength=mass.size)
+        own *= np.divide(target, mass, out=np.zeros(mass.size), where=mass > 0)
 
 
 def _alive(t: CliqueArrays, distance: np.ndarray, least: float) -> np.ndarray:
@@ -76,51 +81,48 @@ def _alive(t: CliqueArrays, distance: np.ndarray, least: float) -> np.ndarray:
     """
     alive = np.zeros(distance.size, dtype=np.bool_)
     for c in range(t.node.size):
-        rows, columns, start, u = t.rows[c], t.columns[c], t.table[c], t.parent[c]
-        own = distance[start : start + rows * columns].reshape(rows, columns)
-        needed = np.ones(columns, dtype=np.bool_)
+        own, kept, u = table_of(t, c, distance), table_of(t, c, alive), t.parent[c]
+        needed = np.full(t.columns[c], u < 0)
         if u >= 0:
-            size = t.rows[u] * t.columns[u]
-            needed[:] = False
-            needed[t.maps[t.map[c] : t.map[c] + size][alive[t.table[u] : t.table[u] + size]]] = True
-        kept = (own >= least) & needed
-        kept[own.argmax(axis=0), np.arange(columns)] |= needed
-        alive[start : start + rows * columns] = kept.ravel()
+            needed[columns_of(t, c)[table_of(t, u, alive).ravel()]] = True
+        kept[:] = (own >= least) & needed
+        kept[own.argmax(axis=0), np.arange(needed.size)] |= needed
     return alive
 
 
-class _Variables:
-    """Numbers of the variables: messages that some entry needs, then each node's replies but the last."""
+def reply_numbers(first: int, costs: list[np.ndarray]) -> np.ndarray:
+    """Where each node's replies, but the last, start among the variables, which are ``first`` without them; the end."""
+    return first + np.concatenate([[0], np.cumsum([L.shape[0] - 1 for L in costs])]).astype(np.int64)
 
-    def __init__(self, t: CliqueArrays, alive: np.ndarray, costs: list[np.ndarray]):
-        self.message = np.full((t.node.size, int(t.columns.max())), -1)
-        used = 0
-        for c in range(t.node.size):
-            rows, columns, start = t.rows[c], t.columns[c], t.table[c]
-            own = alive[start : start + rows * columns].reshape(rows, columns).any(axis=0)
-            self.message[c, :columns][own] = used + np.arange(own.sum())
-            used += int(own.sum())
-        self.n_messages = used
-        self.reply = np.zeros(len(costs), dtype=np.int64)
-        for v, L in enumerate(costs):
-            self.reply[v] = used
-            used += L.shape[0] - 1
-        self.size = used
+
+def _message_numbers(t: CliqueArrays, alive: np.ndarray) -> np.ndarray:
+    """Numbers of the messages that some entry needs, -1 for others."""
+    needed = np.zeros((t.node.size, int(t.columns.max())), dtype=np.bool_)
+    for c in range(t.node.size):
+        needed[c, : t.columns[c]] = table_of(t, c, alive).any(axis=0)
+    return np.where(needed, np.cumsum(needed).reshape(needed.shape) - 1, -1)
 
 
 def _clique_rows(
-    build: Builder, t: CliqueArrays, c: int, alive: np.ndarray, E: np.ndarray, L: np.ndarray, number: _Variables
+    build: Builder,
+    t: CliqueArrays,
+    c: int,
+    alive: np.ndarray,
+    E: np.ndarray,
+    L: np.ndarray,
+    message: np.ndarray,
+    reply: np.ndarray,
 ) -> None:
     """``m_c(s) - (L' p)(a) - sum of the children's messages >= E(a, s)``, for the entries alive."""
     columns, start = t.columns[c], t.table[c]
     x = np.flatnonzero(alive[start : start + t.rows[c] * columns])
     a, s, ids = x // columns, x % columns, np.arange(x.size)
-    build.add(ids, number.message[c, s], np.ones(x.size))
+    build.add(ids, message[c, s], np.ones(x.size))
     d = t.child[c]
     while d >= 0:
-        build.add(ids, number.message[d, t.maps[t.map[d] + x]], np.full(x.size, -1.0))
+        build.add(ids, message[d, t.maps[t.map[d] + x]], np.full(x.size, -1.0))
         d = t.sibling[d]
-    build.replies(a, L, int(number.reply[t.node[c]]))
+    build.replies(a, L, int(reply[t.node[c]]))
     build.close(E[start + x] + L[-1, a])
 
 
@@ -138,6 +140,15 @@ class Assembled(NamedTuple):
     reply: np.ndarray
     n_tables: int
 
+    def multipliers(self, mass: float, s: np.ndarray) -> np.ndarray:
+        """A start for the multipliers of constraints that ``y`` satisfies by ``s``: tables with ``mass`` together."""
+        return mass / (1.0 / s[: self.n_tables]).sum() / s
+
+    def solved(self, mass: float) -> Solution:
+        """The optimum, from such a start."""
+        z = self.multipliers(mass, self.G @ self.y - self.h)
+        return interior_point(self.G, self.h, self.objective, self.y, z, _TOL)
+
 
 class Cover(NamedTuple):
     """A network's programme with its scores left open: ``G y >= h + scores theta``.
@@ -153,21 +164,23 @@ class Cover(NamedTuple):
 
 def assemble(t: CliqueArrays, alive: np.ndarray, E: np.ndarray, costs: list[np.ndarray]) -> Assembled:
     """The programme of a clique tree with tables ``E``, of whose entries those ``alive`` count."""
-    number = _Variables(t, alive, costs)
-    build = Builder()
+    message, build = _message_numbers(t, alive), Builder()
+    reply = reply_numbers(int(message.max()) + 1, costs)
     for c in range(t.node.size):
-        _clique_rows(build, t, c, alive, E, costs[t.node[c]], number)
-    n_tables = build.rows
+        _clique_rows(build, t, c, alive, E, costs[t.node[c]], message, reply)
+    y = np.zeros(reply[-1])
+    _cover(t, message, costs, y)
+    return assembled(build, y, message[t.parent < 0, 0], reply, costs)
+
+
+def assembled(build: Builder, y: np.ndarray, tops: Any, reply: np.ndarray, costs: list[np.ndarray]) -> Assembled:
+    """The programme of rows for tables, which minimises the sum of the variables ``tops``; ``y`` gets its replies."""
+    n_tables, objective = build.rows, np.zeros(y.size)
+    objective[tops] = 1.0
     for v, L in enumerate(costs):
-        build.simplex(int(number.reply[v]), L.shape[0])
-    G, h = build.matrix(number.size)
-    objective = np.zeros(number.size)
-    objective[number.message[t.parent < 0, 0]] = 1.0
-    y = np.zeros(number.size)
-    for v, L in enumerate(costs):
-        y[number.reply[v] : number.reply[v] + L.shape[0] - 1] = 1.0 / L.shape[0]
-    _cover(t, number, costs, y)
-    return Assembled(G, h, objective, y, number.reply, n_tables)
+        build.simplex(int(reply[v]), L.shape[0])
+        y[reply[v] : reply[v + 1]] = 1.0 / L.shape[0]
+    return Assembled(*build.matrix(y.size), objective, y, reply[:-1], n_tables)
 
 
 def read_replies(y: np.ndarray, reply: np.ndarray, costs: list[np.ndarray]) -> np.ndarray:
@@ -191,22 +204,20 @@ def solve(
     alive = _alive(t, distance, -span * (1 + 1e-9) - rounding)
     costs = [L / unit for L in costs]
     made = assemble(t, alive, reduced / unit, costs)
-    s = made.G @ made.y - made.h
-    z = t.node.size / (1.0 / s[: made.n_tables]).sum() / s
-    found = interior_point(made.G, made.h, made.objective, made.y, z, _TOL)
+    found = made.solved(t.node.size)
     Q = np.zeros(E.size)
     Q[alive] = found.z[: made.n_tables]
     calibrate(t, Q)
     return best, reduced, Q, read_replies(found.y, made.reply, costs)
 
 
-def _cover(t: CliqueArrays, number: _Variables, costs: list[np.ndarray], y: np.ndarray) -> None:
+def _cover(t: CliqueArrays, message: np.ndarray, costs: list[np.ndarray], y: np.ndarray) -> None:
     """Messages that cover all tables with room to spare: no shortfall is positive, no lift above the mean cost's."""
     height = np.zeros(t.node.size)
     for c in range(t.node.size - 1, -1, -1):
         L = costs[t.node[c]]
         height[c] += 1.0 + L.mean(axis=0).max()
-        own = number.message[c]
+        own = message[c]
         y[own[own >= 0]] = height[c]
         if t.parent[c] >= 0:
             height[t.parent[c]] += height[c]

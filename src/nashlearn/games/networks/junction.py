@@ -7,33 +7,30 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nashlearn.game import Equilibrium
 from nashlearn.games.networks import exact, messages
-from nashlearn.games.networks.cliques import Cliques
-from nashlearn.games.networks.outcome import MAX_ITER, Improved, Labeling, finished, limit
+from nashlearn.games.networks.cliques import Cliques, table_of
+from nashlearn.games.networks.outcome import Improved, Labeling
+from nashlearn.games.networks.solver import Solver
 
 __all__ = ["CliqueSolver"]
 
 
-class CliqueSolver:
+class CliqueSolver(Solver):
     """Solves one graph's games exactly.
 
     Parameters
     ----------
     cliques : Cliques
         The graph's clique tree.
-    edges, n_states : ndarray
-        The graph.
-    loss : Hamming or NodeCosts
-        The loss, as compiled code reads it.
-    costs : list of ndarray
-        The same as a matrix for each node, options by labels.
+    edges, n_states, loss, costs
+        See :class:`Solver`.
     """
 
     is_exact = True
 
     def __init__(self, cliques: Cliques, edges: np.ndarray, n_states: np.ndarray, loss: Any, costs: list[np.ndarray]):
-        self.cliques, self.edges, self.n_states, self.loss, self.costs = cliques, edges, n_states, loss, costs
+        super().__init__(edges, n_states, loss, costs)
+        self.cliques = cliques
 
     @property
     def n_entries(self) -> int:
@@ -47,7 +44,7 @@ class CliqueSolver:
         for e, (u, v) in enumerate(self.edges):
             c, state = self.cliques.edge_clique[e], self.cliques.edge_state[e]
             own = T[e, : k[u], : k[v]] if self.cliques.edge_first[e] else T[e, : k[u], : k[v]].T
-            E[t.table[c] : t.table[c] + t.rows[c] * t.columns[c]] += own[:, state].ravel()
+            table_of(t, c, E)[:] += own[:, state]
         return E
 
     def marginals(self, Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -57,13 +54,11 @@ class CliqueSolver:
         nodes = np.zeros((k.size, widest))
         pairs = np.zeros((len(self.edges), widest, widest))
         for c, v in enumerate(t.node):
-            own = Q[t.table[c] : t.table[c] + t.rows[c] * t.columns[c]]
-            nodes[v, : k[v]] = own.reshape(t.rows[c], t.columns[c]).sum(axis=1)
+            nodes[v, : k[v]] = table_of(t, c, Q).sum(axis=1)
         for e, (u, v) in enumerate(self.edges):
             c, state, first = self.cliques.edge_clique[e], self.cliques.edge_state[e], self.cliques.edge_first[e]
-            own = Q[t.table[c] : t.table[c] + t.rows[c] * t.columns[c]].reshape(t.rows[c], t.columns[c])
             other = int(k[v] if first else k[u])
-            joint = np.array([np.bincount(state, weights=row, minlength=other) for row in own])
+            joint = np.array([np.bincount(state, weights=row, minlength=other) for row in table_of(t, c, Q)])
             pairs[e, : k[u], : k[v]] = joint if first else joint.T
         return nodes, pairs
 
@@ -81,57 +76,13 @@ class CliqueSolver:
         messages.decode(t, f, E, inside, labels)
         return Labeling(labels, float(best), float(best), "optimal" if best > -np.inf else "infeasible")
 
-    def solve(
-        self,
-        f: np.ndarray,
-        T: np.ndarray,
-        smoothing: float,
-        tol: float,
-        start: tuple[np.ndarray, ...] | None = None,
-        max_iter: int = MAX_ITER,
-    ) -> Equilibrium:
-        """The equilibrium of one instance, ``q`` a pair; a smoothed game is swept on from the state ``start``."""
-        return self._swept(f, T, smoothing, tol, start, max_iter) if smoothing else self._played(f, T, tol)
-
-    def _played(self, f: np.ndarray, T: np.ndarray, tol: float) -> Equilibrium:
-        """The equilibrium without smoothing."""
+    def _played(self, f: np.ndarray, T: np.ndarray) -> tuple[float, float, tuple[np.ndarray, np.ndarray], np.ndarray]:
         t, E = self.cliques.arrays, self.tables(T)
         best, reduced, Q, p = exact.solve(t, f, E, self.costs)
-        lift = self._lift(p, f.shape)
-        upper = messages.inward(t, np.zeros_like(f), lift, reduced, 0.0, self._room())
+        upper = messages.inward(t, np.zeros_like(f), self._lift(p, f.shape), reduced, 0.0, self._room())
         nodes, pairs = self.marginals(Q)
-        used, risk = Q > 0, self.risk(nodes)
-        lower = float(Q[used] @ reduced[used]) + risk
-        return finished(best + upper, best + lower, (nodes, pairs), p, risk, risk, limit(tol, self.costs))
-
-    def _swept(
-        self,
-        f: np.ndarray,
-        T: np.ndarray,
-        smoothing: float,
-        tol: float,
-        start: tuple[np.ndarray, ...] | None,
-        max_iter: int,
-    ) -> Equilibrium:
-        """The equilibrium with smoothing, by sweeps."""
-        state = self.start() if start is None else tuple(part.copy() for part in start)
-        (p,) = state
-        for _ in range(max_iter):
-            upper, nodes, pairs, _, _, entropy = self.improve(f, T, smoothing, state, 1)
-            gap = 0.0
-            for L, reply, x in zip(self.costs, p, nodes, strict=True):
-                cost = L @ x[: L.shape[1]]
-                gap += float(reply[: L.shape[0]] @ cost - cost.min())
-            if gap <= tol:
-                break
-        risk, options = self.risk(nodes), max(L.shape[0] for L in self.costs)
-        return finished(
-            upper, upper - gap, (nodes, pairs), p[:, :options], risk, risk + smoothing * entropy, tol, state
-        )
-
-    def risk(self, nodes: np.ndarray) -> float:
-        """``min_p <p, L q>``."""
-        return sum(float((L @ x[: L.shape[1]]).min()) for L, x in zip(self.costs, nodes, strict=True))
+        used = Q > 0
+        return best + upper, best + float(Q[used] @ reduced[used]) + self.risk(nodes), (nodes, pairs), p
 
     def cover(self, unit: float) -> exact.Cover:
         """The programme with scores left open, in units of ``unit``: one row for each entry of a clique's table."""
@@ -157,14 +108,6 @@ class CliqueSolver:
         exact.calibrate(self.cliques.arrays, Q)
         return self.marginals(Q)
 
-    def start(self) -> tuple[np.ndarray, ...]:
-        """Uniform replies, from which sweeps start."""
-        options = max(int(self.n_states.max()), *(L.shape[0] for L in self.costs))
-        p = np.zeros((self.n_states.size, options))
-        for v, L in enumerate(self.costs):
-            p[v, : L.shape[0]] = 1.0 / L.shape[0]
-        return (p,)
-
     def improve(
         self, f: np.ndarray, T: np.ndarray, smoothing: float, state: tuple[np.ndarray, ...], rounds: int
     ) -> Improved:
@@ -187,10 +130,6 @@ class CliqueSolver:
             messages.inward(self.cliques.arrays, f, self._lift(state[0], f.shape), self.tables(T), 0.0, self._room())
         )
 
-    def secured(self, f: np.ndarray, T: np.ndarray, nodes: np.ndarray, pairs: np.ndarray) -> float:
-        """What the adversary's marginals get whatever the reply, without smoothing: the floor beside the ceiling."""
-        return sum(float(s[x > 0] @ x[x > 0]) for s, x in ((f, nodes), (T, pairs))) + self.risk(nodes)
-
     def _normalised(self, B: np.ndarray, smoothing: float) -> np.ndarray:
         t = self.cliques.arrays
         sizes = t.rows * t.columns
@@ -200,12 +139,7 @@ class CliqueSolver:
     def _entropy(self, Q: np.ndarray) -> float:
         """That of the distribution over labellings: of each clique's own node given its separator, summed."""
         t = self.cliques.arrays
-        given = np.concatenate(
-            [
-                np.tile(Q[a : a + rows * columns].reshape(rows, columns).sum(axis=0), rows)
-                for a, rows, columns in zip(t.table, t.rows, t.columns, strict=True)
-            ]
-        )
+        given = np.concatenate([np.tile(table_of(t, c, Q).sum(axis=0), t.rows[c]) for c in range(t.node.size)])
         used = Q > 0
         return -float(Q[used] @ np.log(Q[used] / given[used]))
 

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from nashlearn.games.networks import stars
 from nashlearn.games.networks.cuts import cut
 from nashlearn.games.networks.outcome import Labeling
+from nashlearn.games.networks.programme import Builder
 from nashlearn.games.networks.replies import Hamming
 from nashlearn.games.networks.search import Search, deficits
 from nashlearn.games.networks.stars import Incidence
@@ -234,19 +234,20 @@ class _Ascent:
         return (self.bound - short >= self.score - slack) & allowed
 
 
-def _ascent(g: Incidence, f: np.ndarray, T: np.ndarray, time_limit: float) -> Labeling:
-    until = time.monotonic() + time_limit
+def _begun(g: Incidence, f: np.ndarray, T: np.ndarray, until: float) -> _Ascent:
     search = _Ascent(g, f, T)
     if not search.cut(until):
         search.run(until)
-    return search.ended("heuristic")
+    return search
+
+
+def _ascent(g: Incidence, f: np.ndarray, T: np.ndarray, time_limit: float) -> Labeling:
+    return _begun(g, f, T, time.monotonic() + time_limit).ended("heuristic")
 
 
 def _exact(g: Incidence, f: np.ndarray, T: np.ndarray, time_limit: float) -> Labeling:
     until = time.monotonic() + time_limit
-    search = _Ascent(g, f, T)
-    if not search.cut(until):
-        search.run(until)
+    search = _begun(g, f, T, until)
     if not search.proved and time.monotonic() < until:
         search.exhaust(min(until, time.monotonic() + min(_SEARCH * time_limit, _SEARCH_SECONDS)))
     for smoothing in _DECIMATION * search.unit:
@@ -271,13 +272,10 @@ def _integer_programme(search: _Ascent, until: float) -> Labeling:
     node = np.full(f.shape, -1)
     node[possible] = np.arange(possible.sum())
     used = int(possible.sum())
-    gains, rows, columns, values, right = [f[possible]], [], [], [], []
+    gains, build = [f[possible]], Builder()
     v, a = np.nonzero(possible)
-    rows.append(v)
-    columns.append(node[v, a])
-    values.append(np.ones(v.size))
-    right.append(np.ones(f.shape[0]))
-    count = f.shape[0]
+    build.add(v, node[v, a], np.ones(v.size))
+    build.close(np.ones(f.shape[0]))
     for e, (u, v) in enumerate(g.ends):
         a, b = np.flatnonzero(possible[u]), np.flatnonzero(possible[v])
         table = T[g.table[e]][np.ix_(a, b)]
@@ -289,20 +287,18 @@ def _integer_programme(search: _Ascent, until: float) -> Labeling:
         pair = used + np.arange(i.size)
         used += i.size
         gains.append(table[i, j])
-        rows += [count + i, count + np.arange(a.size), count + a.size + j, count + a.size + np.arange(b.size)]
-        columns += [pair, node[u, a], pair, node[v, b]]
-        values += [np.ones(i.size), -np.ones(a.size), np.ones(i.size), -np.ones(b.size)]
-        right.append(np.zeros(a.size + b.size))
-        count += a.size + b.size
+        build.add(i, pair, np.ones(i.size))
+        build.add(np.arange(a.size), node[u, a], -np.ones(a.size))
+        build.add(a.size + j, pair, np.ones(i.size))
+        build.add(a.size + np.arange(b.size), node[v, b], -np.ones(b.size))
+        build.close(np.zeros(a.size + b.size))
     gain = np.concatenate(gains)
     forbidden = np.isneginf(gain)
-    A = sparse.csr_matrix(
-        (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=(count, used)
-    )
+    A, right = build.matrix(used)
     unit = search.unit * _MIP_GAP
     answer = milp(
         -np.where(forbidden, 0.0, gain) / unit,
-        constraints=LinearConstraint(A, np.concatenate(right), np.concatenate(right)),
+        constraints=LinearConstraint(A, right, right),
         integrality=np.arange(used) < possible.sum(),
         bounds=Bounds(0.0, np.where(forbidden, 0.0, 1.0)),
         options={"time_limit": max(until - time.monotonic(), 0.01), "mip_rel_gap": 0.0},

@@ -7,22 +7,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from nashlearn.game import Equilibrium
 from nashlearn.games.networks import stars
-from nashlearn.games.networks.exact import Assembled, Cover, read_replies
+from nashlearn.games.networks.exact import Assembled, Cover, assembled, read_replies, reply_numbers
 from nashlearn.games.networks.labellings import METHODS
-from nashlearn.games.networks.outcome import MAX_ITER, Improved, Labeling, finished, limit
-from nashlearn.games.networks.programme import Builder, interior_point
+from nashlearn.games.networks.outcome import Improved, Labeling
+from nashlearn.games.networks.programme import Builder
 from nashlearn.games.networks.replies import Hamming
 from nashlearn.games.networks.search import deficits
+from nashlearn.games.networks.solver import Solver
 
 __all__ = ["EDGE_SHARE", "LocalSolver", "consistent"]
 
 EDGE_SHARE = 0.1  # smoothing of edges over that of nodes: equal ones would add a bias of several of it for each edge
-_TOL = 1e-13  # of the largest cost: the limit of the arithmetic
-_ROUNDING = 1e-7  # mass on forbidden pairs
 _BALANCING = 30  # sweeps at each temperature
-_CHECK = 10  # sweeps between certificates
 
 
 def consistent(f: np.ndarray, T: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -46,13 +43,14 @@ class _Assembled(NamedTuple):
     n_nodes: int
 
 
-class LocalSolver:
-    """Solves one graph's games over locally consistent marginals; arguments as those of CliqueSolver."""
+class LocalSolver(Solver):
+    """Solves one graph's games over locally consistent marginals."""
 
     is_exact = False
+    sweeps = 10
 
     def __init__(self, edges: np.ndarray, n_states: np.ndarray, loss: Any, costs: list[np.ndarray]):
-        self.edges, self.n_states, self.loss, self.costs = edges, n_states, loss, costs
+        super().__init__(edges, n_states, loss, costs)
         self.graph = stars.incidence(n_states.size, edges, np.arange(len(edges)))
 
     @property
@@ -68,19 +66,7 @@ class LocalSolver:
         """A good labelling: ``method`` "exact" proves it best if ``time_limit`` seconds suffice, "ascent" is fast."""
         return METHODS[method](self.graph, f, T, time_limit)
 
-    def solve(
-        self,
-        f: np.ndarray,
-        T: np.ndarray,
-        smoothing: float,
-        tol: float,
-        start: tuple[np.ndarray, ...] | None = None,
-        max_iter: int = MAX_ITER,
-    ) -> Equilibrium:
-        """The equilibrium of one instance, ``q`` a pair; a smoothed game is swept on from the state ``start``."""
-        return self._swept(f, T, smoothing, tol, start, max_iter) if smoothing else self._played(f, T, tol)
-
-    def _played(self, f: np.ndarray, T: np.ndarray, tol: float) -> Equilibrium:
+    def _played(self, f: np.ndarray, T: np.ndarray) -> tuple[float, float, tuple[np.ndarray, np.ndarray], np.ndarray]:
         """The equilibrium over the local polytope, without smoothing, by the interior point method.
 
         First the scores are replaced by how far each label and pair falls short in a bound that sweeps have lowered,
@@ -89,8 +75,7 @@ class LocalSolver:
         unit = max(float(L.max()) for L in self.costs) or 1.0
         node, pair, bound = deficits(self.graph, f, T, self._balance(f, T, unit))
         upper, lower, q, p = self._programme(-node, -pair, unit)
-        risk = self.risk(q[0])
-        return finished(bound + upper, bound + lower, q, p, risk, risk, limit(tol, self.costs))
+        return bound + upper, bound + lower, q, p
 
     def _balance(self, f: np.ndarray, T: np.ndarray, unit: float) -> np.ndarray:
         """Multipliers from sweeps without a loss, cooled down to ``unit``."""
@@ -108,7 +93,6 @@ class LocalSolver:
         """The programme in units of ``unit``: the nodes' maxima, the multipliers and the replies are its variables."""
         build = Builder()
         n, m = f.shape[0], len(self.edges)
-        top = np.arange(n)
         used = n
         alpha = np.full((m, 2, f.shape[1]), -1)
         for e, (u, v) in enumerate(self.edges):
@@ -116,16 +100,13 @@ class LocalSolver:
                 free = np.flatnonzero(labels[w])[side:]  # one multiplier of the second end is fixed at 0
                 alpha[e, side, free] = used + np.arange(free.size)
                 used += free.size
-        reply = used + np.concatenate([[0], np.cumsum([L.shape[0] - 1 for L in self.costs])]).astype(np.int64)
-        used = int(reply[-1])
-        y = np.zeros(used)
-        for v, L in enumerate(self.costs):
-            y[reply[v] : reply[v + 1]] = 1.0 / L.shape[0]
+        reply = reply_numbers(used, self.costs)
+        y = np.zeros(reply[-1])
         for e in range(m):
             of = np.flatnonzero(alpha[e, 0] >= 0)
             y[alpha[e, 0, of]] = np.where(pairs[e], T[e] / unit, -np.inf).max(axis=1)[of] + 1.0
         for v, L in enumerate(self.costs):
-            self._node_rows(build, v, L / unit, f[v] / unit, labels[v], alpha, top, reply[v])
+            self._node_rows(build, v, L / unit, f[v] / unit, labels[v], alpha, int(reply[v]))
         n_nodes = build.rows
         for e in range(m):
             a, b = np.nonzero(pairs[e])
@@ -134,16 +115,11 @@ class LocalSolver:
             fixed = alpha[e, 1, b] < 0
             build.add(ids[~fixed], alpha[e, 1, b[~fixed]], np.ones(int((~fixed).sum())))
             build.close(T[e, a, b] / unit)
-        n_tables = build.rows
-        for v, L in enumerate(self.costs):
-            build.simplex(reply[v], L.shape[0])
-        G, h = build.matrix(used)
-        objective = np.zeros(used)
-        objective[:n] = 1.0
-        rows = (G @ y - h)[:n_nodes]
+        made = assembled(build, y, slice(n), reply, self.costs)
+        rows = (made.G @ y - made.h)[:n_nodes]
         node_of = np.repeat(np.arange(n), labels.sum(axis=1))
         y[:n] = 1.0 - np.minimum.reduceat(rows, np.flatnonzero(np.diff(node_of, prepend=-1)))
-        return _Assembled(Assembled(G, h, objective, y, reply[:-1], n_tables), alpha, n_nodes)
+        return _Assembled(made, alpha, n_nodes)
 
     def _programme(
         self, f: np.ndarray, T: np.ndarray, unit: float
@@ -151,16 +127,13 @@ class LocalSolver:
         """Bounds of the value from above and below, marginals, and replies."""
         labels, pairs = consistent(f, T, self.edges)
         made, alpha, n_nodes = self._assemble(f, T, labels, pairs, unit)
-        s = made.G @ made.y - made.h
-        z = (f.shape[0] + len(self.edges)) / (1.0 / s[: made.n_tables]).sum() / s
-        found = interior_point(made.G, made.h, made.objective, made.y, z, _TOL)
+        found = made.solved(f.shape[0] + len(self.edges))
         p = read_replies(found.y, made.reply, self.costs)
         q, joint = self._marginals(found.z, labels, pairs, n_nodes, made.n_tables)
         multipliers = np.where(alpha >= 0, unit * found.y[alpha], 0.0)
         left = np.where(labels, f, -np.inf), stars.heated(np.where(pairs, T, -np.inf), 0.0)
         upper = stars.bound(self.loss, self.graph, *left, 0.0, p, multipliers)
-        lower = self.secured(f, T, q, joint)
-        return float(upper), lower, (q, _allowed(joint, T, lower)), p
+        return float(upper), self.secured(f, T, q, joint), (q, joint), p
 
     def _marginals(
         self, z: np.ndarray, labels: np.ndarray, pairs: np.ndarray, n_nodes: int, n_tables: int
@@ -192,13 +165,12 @@ class LocalSolver:
         f: np.ndarray,
         alive: np.ndarray,
         alpha: np.ndarray,
-        top: np.ndarray,
         reply: int,
     ) -> None:
         """``U_v - (L' p)(a) - sum_e alpha_ev(a) >= f_v(a)`` for the labels alive."""
         labels = np.flatnonzero(alive)
         ids = np.arange(labels.size)
-        build.add(ids, np.full(labels.size, top[v]), np.ones(labels.size))
+        build.add(ids, np.full(labels.size, v), np.ones(labels.size))
         g = self.graph
         for i in range(g.start[v], g.start[v + 1]):
             number = alpha[g.member[i], g.side[i], labels]
@@ -206,23 +178,9 @@ class LocalSolver:
         build.replies(labels, L, reply)
         build.close(f[labels] + L[-1, labels])
 
-    def secured(self, f: np.ndarray, T: np.ndarray, q: np.ndarray, joint: np.ndarray) -> float:
-        """``<f, q> + <T, joint> + min_p <p, L q>``; -inf where more than rounding is on forbidden pairs."""
-        if float(joint[np.isneginf(T)].sum()) > _ROUNDING:
-            return -np.inf
-        return self._scored(f, T, q, joint) + self.risk(q)
-
-    @staticmethod
-    def _scored(f: np.ndarray, T: np.ndarray, q: np.ndarray, joint: np.ndarray) -> float:
-        return sum(float((np.where(s > -np.inf, s, 0.0) * x).sum()) for s, x in ((f, q), (T, joint)))
-
     def start(self) -> tuple[np.ndarray, ...]:
         """Uniform replies and multipliers of 0, from which sweeps start."""
-        k = int(self.n_states.max())
-        p = np.zeros((self.n_states.size, max(k, *(L.shape[0] for L in self.costs))))
-        for v, L in enumerate(self.costs):
-            p[v, : L.shape[0]] = 1.0 / L.shape[0]
-        return p, np.zeros((len(self.edges), 2, k))
+        return *super().start(), np.zeros((len(self.edges), 2, int(self.n_states.max())))
 
     def improve(
         self, f: np.ndarray, T: np.ndarray, smoothing: float, state: tuple[np.ndarray, ...], rounds: int
@@ -245,35 +203,9 @@ class LocalSolver:
         """What the best adversary gets against the replies in ``state``, at most, without smoothing."""
         return float(stars.bound(self.loss, self.graph, f, stars.heated(T, 0.0), 0.0, *state))
 
-    def _swept(
-        self,
-        f: np.ndarray,
-        T: np.ndarray,
-        smoothing: float,
-        tol: float,
-        start: tuple[np.ndarray, ...] | None,
-        max_iter: int,
-    ) -> Equilibrium:
-        """The equilibrium at temperature ``smoothing`` on nodes and a tenth of it on edges, by sweeps."""
-        state = self.start() if start is None else tuple(part.copy() for part in start)
+    def _left(self, f: np.ndarray, T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         labels, pairs = consistent(f, T, self.edges)  # what is left without a partner would keep its mass
-        f, T = np.where(labels, f, -np.inf), np.where(pairs, T, -np.inf)
-        for _ in range(0, max_iter, _CHECK):
-            upper, q, joint, _, _, entropy = self.improve(f, T, smoothing, state, min(_CHECK, max_iter))
-            lower = self.secured(f, T, q, joint) + smoothing * entropy
-            if upper - lower <= tol:
-                break
-        risk, p, joint = self.risk(q), state[0][:, : max(L.shape[0] for L in self.costs)], _allowed(joint, T, lower)
-        return finished(upper, lower, (q, joint), p, risk, risk + smoothing * entropy, tol, state)
-
-    def risk(self, q: np.ndarray) -> float:
-        """``min_p <p, L q>``."""
-        return float(stars.risk(self.loss, q))
-
-
-def _allowed(joint: np.ndarray, T: np.ndarray, lower: float) -> np.ndarray:
-    """Marginals without the rounding that is on forbidden pairs, where that is all there is on them."""
-    return np.where(np.isneginf(T), 0.0, joint) if lower > -np.inf else joint
+        return np.where(labels, f, -np.inf), np.where(pairs, T, -np.inf)
 
 
 def _entropy(q: np.ndarray) -> float:

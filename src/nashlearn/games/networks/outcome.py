@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from nashlearn.game import Equilibrium
-
-__all__ = ["MAX_ITER", "Improved", "Labeling", "finished", "limit", "warn_of_gap", "warn_of_time"]
-
-MAX_ITER = 10_000  # sweeps of a smoothed game
-_ROUNDING = 1e-7  # gap of a game without smoothing that its scale accounts for
+__all__ = ["Improved", "Labeling", "warn_of_gap", "warn_of_time"]
 
 
 class Improved(NamedTuple):
@@ -41,33 +36,6 @@ class Labeling(NamedTuple):
     score: float
     bound: float
     status: str
-
-
-def limit(tol: float, costs: list[np.ndarray]) -> float:
-    """The gap that a game without smoothing may be left at: ``tol``, or what the arithmetic allows at these costs."""
-    return max(tol, _ROUNDING * (1.0 + max(float(L.max()) for L in costs) * len(costs)))
-
-
-def finished(
-    upper: float,
-    lower: float,
-    q: Any,
-    p: np.ndarray,
-    risk: float,
-    entropy: float,
-    tol: float,
-    state: tuple[np.ndarray, ...] | None = None,
-) -> Equilibrium:
-    """One instance's strategies, ``q`` a pair, with what they secure and may lose; warns where ``tol`` is missed.
-
-    Where ``q`` secures nothing, since it has not left what is forbidden, the gap is infinite and the value ``upper``.
-    """
-    gap = max(upper - lower, 0.0)
-    if gap > tol:
-        warn_of_gap(gap, tol)
-    number: Any = np.float64
-    value = upper - gap if gap < np.inf else upper
-    return Equilibrium(number(value), q, p, number(gap), number(entropy), number(risk), state=state)
 
 
 def warn_of_time(unproved: int, stacklevel: int) -> None:

@@ -145,7 +145,7 @@ class NetworkProgramme(Method):
         parts, at = [], 0
         for w, one in zip(self._omega, self._covers, strict=True):
             own = s[at : at + one.made.h.size]
-            parts.append(w * len(one.made.reply) / (1.0 / own[: one.made.n_tables]).sum() / own)
+            parts.append(one.made.multipliers(w * len(one.made.reply), own))
             at += own.size
         return np.concatenate(parts)
 

@@ -1,0 +1,121 @@
+"""What solvers of one graph's games share: certificates of the game itself and of smoothed ones, which are swept."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from nashlearn.game import Equilibrium
+from nashlearn.games.networks import stars
+from nashlearn.games.networks.outcome import Improved, warn_of_gap
+
+__all__ = ["Solver"]
+
+_MAX_ITER = 10_000  # sweeps of a smoothed game
+_FORBIDDEN = 1e-7  # mass on forbidden pairs that is rounding
+_ROUNDING = 1e-7  # gap of a game without smoothing that its scale accounts for
+
+
+class Solver:
+    """Solves the games of one graph. Subclasses play the game itself (``_played``) and sweep (``improve``).
+
+    Parameters
+    ----------
+    edges, n_states : ndarray
+        The graph.
+    loss : Hamming or NodeCosts
+        The loss, as compiled code reads it.
+    costs : list of ndarray
+        The same as a matrix for each node, options by labels.
+    """
+
+    is_exact: ClassVar[bool]
+    sweeps: ClassVar[int] = 1  # between certificates
+
+    def __init__(self, edges: np.ndarray, n_states: np.ndarray, loss: Any, costs: list[np.ndarray]):
+        self.edges, self.n_states, self.loss, self.costs = edges, n_states, loss, costs
+
+    def solve(
+        self,
+        f: np.ndarray,
+        T: np.ndarray,
+        smoothing: float,
+        tol: float,
+        start: tuple[np.ndarray, ...] | None = None,
+        max_iter: int = _MAX_ITER,
+    ) -> Equilibrium:
+        """The equilibrium of one instance, ``q`` a pair; a smoothed game is swept on from the state ``start``.
+
+        Warns where ``tol``, or what the arithmetic allows at these costs, is missed. Where ``q`` secures nothing, since
+        it has not left what is forbidden, the gap is infinite and the value is what ``p`` may lose.
+        """
+        state, added = None, 0.0
+        if smoothing:
+            state = self.start() if start is None else tuple(part.copy() for part in start)
+            upper, gap, q, entropy = self._swept(f, T, smoothing, tol, state, max_iter)
+            p, added = state[0][:, : max(L.shape[0] for L in self.costs)], smoothing * entropy
+        else:
+            upper, lower, q, p = self._played(f, T)
+            gap = max(upper - lower, 0.0)
+            tol = max(tol, _ROUNDING * (1.0 + max(float(L.max()) for L in self.costs) * len(self.costs)))
+        if gap > tol:
+            warn_of_gap(gap, tol)
+        number: Any = np.float64
+        both: Any = q
+        risk, value = self.risk(q[0]), upper
+        if gap < np.inf:  # no more than rounding is on forbidden pairs
+            value, both = upper - gap, (q[0], np.where(np.isneginf(T), 0.0, q[1]))
+        return Equilibrium(number(value), both, p, number(gap), number(risk + added), number(risk), state=state)
+
+    def _played(self, f: np.ndarray, T: np.ndarray) -> tuple[float, float, tuple[np.ndarray, np.ndarray], np.ndarray]:
+        """The game without smoothing: bounds of its value from above and below, marginals, and replies."""
+        raise NotImplementedError
+
+    def _swept(
+        self, f: np.ndarray, T: np.ndarray, smoothing: float, tol: float, state: tuple[np.ndarray, ...], max_iter: int
+    ) -> tuple[float, float, tuple[np.ndarray, np.ndarray], float]:
+        """Sweep a smoothed game to a gap of ``tol``: its value at the replies, the gap, marginals and their entropy."""
+        f, T = self._left(f, T)
+        for _ in range(0, max_iter, self.sweeps):
+            seen = self.improve(f, T, smoothing, state, min(self.sweeps, max_iter))
+            gap = seen.slack + float(stars.expected(self.loss, state[0], seen.nodes)) - self.risk(seen.nodes)
+            gap = max(gap, 0.0) if self._avoids(T, seen.pairs) else np.inf
+            if gap <= tol:
+                break
+        return seen.value, gap, (seen.nodes, seen.pairs), seen.entropy
+
+    def _left(self, f: np.ndarray, T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Scores without labels and pairs that are in no labelling, as far as sweeps need that."""
+        return f, T
+
+    def start(self) -> tuple[np.ndarray, ...]:
+        """Uniform replies, from which sweeps start."""
+        p = np.zeros((self.n_states.size, max(int(self.n_states.max()), *(L.shape[0] for L in self.costs))))
+        for v, L in enumerate(self.costs):
+            p[v, : L.shape[0]] = 1.0 / L.shape[0]
+        return (p,)
+
+    def improve(
+        self, f: np.ndarray, T: np.ndarray, smoothing: float, state: tuple[np.ndarray, ...], rounds: int
+    ) -> Improved:
+        """Sweep ``rounds`` times at ``smoothing > 0`` from ``state``, in place: the value there, and marginals."""
+        raise NotImplementedError
+
+    def risk(self, nodes: np.ndarray) -> float:
+        """``min_p <p, L q>``."""
+        return float(stars.risk(self.loss, nodes))
+
+    @staticmethod
+    def _scored(f: np.ndarray, T: np.ndarray, nodes: np.ndarray, pairs: np.ndarray) -> float:
+        """``<f, nodes> + <T, pairs>`` over what is allowed."""
+        return sum(float((np.where(s > -np.inf, s, 0.0) * x).sum()) for s, x in ((f, nodes), (T, pairs)))
+
+    @staticmethod
+    def _avoids(T: np.ndarray, pairs: np.ndarray) -> bool:
+        """Whether no more than rounding is on forbidden pairs."""
+        return float(pairs[np.isneginf(T)].sum()) <= _FORBIDDEN
+
+    def secured(self, f: np.ndarray, T: np.ndarray, nodes: np.ndarray, pairs: np.ndarray) -> float:
+        """What marginals get whatever the reply, without smoothing; -inf where they have not left what is forbidden."""
+        return self._scored(f, T, nodes, pairs) + self.risk(nodes) if self._avoids(T, pairs) else -np.inf
