@@ -220,13 +220,18 @@ def test_weights_are_repetitions():
     assert here.objective_ == pytest.approx(there.objective_, rel=2e-5)
 
 
-def test_losses_of_any_size_are_trained():
-    """Costs and scores of another unit: the same problem."""
-    X, y, _ = draw(np.random.default_rng(0), "costs", 20)
-    L = np.array([[0.0, 3.0], [1.0, 0.0], [0.4, 1.5]])
-    one = NashPredictor(games.cost(L), alpha=0.1).fit(X, y)
-    big = NashPredictor(games.cost(1e6 * L), alpha=0.1e-6).fit(X, y)
-    assert big.objective_ == pytest.approx(1e6 * one.objective_, rel=2e-3) and big.dual_gap_ <= 1e-3
+def test_the_unit_of_costs_does_not_matter():
+    """Costs and scores of another unit are the same problem, and its way through smoother games is as long."""
+    rng = np.random.default_rng(0)
+    X = list(rng.normal(size=(40, 9, 6)))
+    y = [games.matching(3).argmax((x @ np.ones(6) + rng.normal(size=9)).reshape(1, 3, 3))[0] for x in X]
+    small, one, large = (
+        NashPredictor(games.matching(3, weights=np.full(3, unit)), alpha=0.01 / unit, tol=1e-4).fit(X, y)
+        for unit in (1e-4, 1.0, 1e4)
+    )
+    for unit, other in ((1e-4, small), (1e4, large)):
+        assert other.objective_ == pytest.approx(unit * one.objective_, rel=2e-4) and other.dual_gap_ <= 1e-4
+        assert 2 / 3 <= other.n_iter_ / one.n_iter_ <= 3 / 2
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
