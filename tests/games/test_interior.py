@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from nashlearn.solvers.dense import cholesky_solve, lu_factor, lu_solve
+from nashlearn.solvers.dense import cholesky, cholesky_solve, lu_factor, lu_solve
 from nashlearn.solvers.interior import Saddle, saddle_point
 
 
@@ -127,5 +127,9 @@ def test_dense_solvers(n):
     singular[:, n // 2] = 0.0
     assert not lu_factor(singular, pivot)
     S, x = A @ A.T + np.eye(n), b.copy()
-    assert cholesky_solve(S.copy(), x) and np.abs(S @ x - b).max() <= 1e-11
-    assert not cholesky_solve(-np.eye(n), np.ones(n))
+    factor = np.empty((n, n))
+    assert cholesky(S, factor, 0, n // 2, 0.0) == n // 2 and cholesky(S, factor, n // 2, n, 0.0) == n
+    cholesky_solve(factor, n, x)
+    assert np.abs(S @ x - b).max() <= 1e-11
+    S[n // 2] = S[:, n // 2] = 0.0
+    assert cholesky(S, S, 0, n, 0.0) == n // 2

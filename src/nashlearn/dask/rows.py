@@ -20,10 +20,10 @@ from sklearn.utils.validation import _check_feature_names
 from nashlearn.dask.collections import on_workers, one_block_wide, row_partitions
 from nashlearn.dask.reduction import PartitionedProblem, Partitions
 from nashlearn.training.designs.row_products import squared_norms
-from nashlearn.training.driver import Run, train
+from nashlearn.training.driver import Run
 from nashlearn.training.methods.descent import Descent
 from nashlearn.training.objective import Evaluation
-from nashlearn.training.opening import opened_checkpoint
+from nashlearn.training.opening import train_as_asked
 from nashlearn.training.problem import Problem
 from nashlearn.training.progress import scaling_advice
 from nashlearn.training.rounding import rounding
@@ -139,10 +139,8 @@ def _shares(class_weight: Any, seen: RowFacts) -> np.ndarray:
 def _metric(design: Any, squares: np.ndarray, alpha: float) -> np.ndarray:
     """One over the curvature along each weight, as far as the sizes of features tell."""
     k = design.scores(np.zeros((1, design.d)), np.zeros(design.shape)).shape[1]
-    identity = np.zeros((k * (k + 1) // 2, 1))
-    identity[[c * (c + 3) // 2 for c in range(k)]] = 1.0
     diagonal = np.zeros(design.shape)
-    design.add_diagonal(np.sqrt(squares)[None, :], identity, diagonal)  # a row with the squares of all
+    design.add_diagonal(np.sqrt(squares)[None, :], np.ones((k, 1)), diagonal)  # a row with the squares of all
     return 1.0 / (alpha + diagonal.ravel())
 
 
@@ -179,11 +177,7 @@ def fit_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     parts = Partitions(delayed, not any(map(on_workers, (X, y, sample_weight))))
     seen = parts.reduce(row_facts, add)
     alpha, d = float(estimator.alpha), X.shape[1]
-    if seen.labels.size < 2:
-        raise ValueError(
-            f"y holds {'one class only, ' + repr(seen.labels.tolist()[0]) if seen.labels.size else 'no labels'}; "
-            f"{type(estimator).__name__} needs at least two distinct labels."
-        )
+    estimator._check_classes(seen.labels)
     share = _shares(estimator.class_weight, seen)
     game, design, _, _ = estimator._game_and_scores(seen.labels.size, d)
     squared = share**2 @ seen.counts[:, 2]
@@ -194,17 +188,12 @@ def fit_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     problem = PartitionedProblem(parts, _evaluate, task, design.size)
     previous = estimator._previous(seen.labels)
     metric = _metric(design, seen.squares / seen.counts[:, 1].sum(), alpha)
-    trained = train(
+    trained = train_as_asked(
+        estimator,
         problem,
         _RowDescent(design, [game.scale * mu for mu in _SCHEDULE], metric),
-        alpha=alpha,
-        tol=estimator.tol,
-        max_iter=estimator.max_iter,
+        [tokenize(X, y, sample_weight), seen.labels],
         start=None if previous is None else previous.w.ravel(),
-        verbose=estimator.verbose,
-        max_time=estimator.max_time,
-        callback=estimator.callback,
-        checkpoint=opened_checkpoint(estimator, tokenize(X, y, sample_weight), seen.labels),
         advice=lambda: scaling_advice([np.sqrt(seen.squares)]),
     )
     trained = replace(trained, w=trained.w.reshape(design.shape), error=task.error(trained.w))

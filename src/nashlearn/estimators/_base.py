@@ -20,13 +20,13 @@ from nashlearn.dask.rows import fit_rows
 from nashlearn.estimators._deciding import DECISIONS
 from nashlearn.estimators._parameters import Training, check_parameters, number, parameters
 from nashlearn.estimators._streaming import StreamingNash
-from nashlearn.training import Method, Problem, Trained, train
+from nashlearn.training import Method, Problem, Trained
 from nashlearn.training.designs.gram import Gram, Kernel
 from nashlearn.training.designs.rows import PerClass
 from nashlearn.training.designs.span import KernelProblem, SpanPerClass
 from nashlearn.training.methods.climb import Climb
 from nashlearn.training.methods.linear import Linear
-from nashlearn.training.opening import opened_checkpoint
+from nashlearn.training.opening import train_as_asked
 from nashlearn.training.progress import scaling_advice
 
 __all__ = ["FLOATS", "BaseNash", "PerClassNash", "number"]
@@ -83,24 +83,11 @@ class BaseNash(RowTraining, StreamingNash, ClassifierMixin, BaseEstimator):
         self._check_parameters()
         if is_collection(X):
             return fit_rows(self, X, y, sample_weight)
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse=False if self._pairwise() else "csr",
-            dtype=FLOATS,
-            order="C",
-            accept_large_sparse=True,
-        )
+        X, y = self._read(X, y)
         if self._pairwise() and X.shape[0] != X.shape[1]:
             raise ValueError(f"kernel='precomputed' needs a square Gram matrix as X; got shape {X.shape}.")
-        check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
-        if classes.size < 2:
-            raise ValueError(
-                f"y holds one class only, {classes.tolist()[0]!r}; "
-                f"{type(self).__name__} needs at least two distinct labels."
-            )
+        self._check_classes(classes)
         X, codes, omega, kept = self._weighted(X, y, codes, sample_weight)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         game, design, span, bias = self._game_and_scores(classes.size, X.shape[1])
@@ -117,23 +104,35 @@ class BaseNash(RowTraining, StreamingNash, ClassifierMixin, BaseEstimator):
         spread = float(np.sqrt(0.5 * (omega**2 @ problem.squared_diameters())))
         if not np.isfinite(spread):
             raise ValueError("X has values so large that the squares of its rows overflow; scale the features.")
-        trained = train(
+        trained = train_as_asked(
+            self,
             problem,
             method,
-            tol=self.tol,
-            max_iter=self.max_iter,
+            [X, codes, omega, classes],
             random_state=rng,
             start=self._previous(classes),
-            verbose=self.verbose,
-            max_time=self.max_time,
-            callback=self.callback,
-            checkpoint=opened_checkpoint(self, X, codes, omega, classes),
             advice=scaling_advice if self._pairwise() else lambda: scaling_advice([X]),
         )
         self._kernel = kernel
         if kernel is not None:
             self._keep_support(X, trained.w, kept, bias)
         return self._conclude(trained, classes, spread)
+
+    def _read(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, np.ndarray]:
+        """Rows and labels, checked; not copied where training can read them as they are."""
+        kinds = False if self._pairwise() else "csr"
+        X, y = validate_data(
+            self, X, y, accept_sparse=kinds, dtype=FLOATS, order="C", accept_large_sparse=True, reset=reset
+        )
+        check_classification_targets(y)
+        return X, y
+
+    def _check_classes(self, classes: np.ndarray) -> None:
+        if classes.size < 2:
+            raise ValueError(
+                f"y holds {'one class only, ' + repr(classes.tolist()[0]) if classes.size else 'no labels'}; "
+                f"{type(self).__name__} needs at least two distinct labels."
+            )
 
     def _conclude(self, trained: Trained, classes: np.ndarray, spread: float) -> Any:
         """Keep what training found and what it certified; a stream ends here."""
@@ -250,6 +249,16 @@ class BaseNash(RowTraining, StreamingNash, ClassifierMixin, BaseEstimator):
         """Accuracy of ``predict``."""
         return super().score(X, y, sample_weight)
 
+    @averaged
+    def task_loss(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Mean cost of the answers of this estimator on labelled data, in the units of its loss."""
+        options = self._answers(X)
+        return float(np.average(self._game.costs[options, self._codes(y, options)], weights=sample_weight))
+
+    def _answers(self, X: Any) -> np.ndarray:
+        """The option chosen for each row."""
+        raise NotImplementedError
+
     def worst_case_risk(self, radius: float = 0.0) -> float:
         """Bound on the expected task loss of the randomised prediction :meth:`strategy` over a set of distributions.
 
@@ -340,13 +349,3 @@ class PerClassNash(BaseNash):
     def _scores(self, X: Any, dtype: Any = FLOATS) -> np.ndarray:
         leads = self._leads(X, dtype)
         return np.hstack([-0.5 * leads, 0.5 * leads]) if leads.shape[1] == 1 else leads
-
-    @averaged
-    def task_loss(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Mean cost of the answers of this estimator on labelled data, in the units of its loss."""
-        options = self._answers(X)
-        return float(np.average(self._game.costs[options, self._codes(y, options)], weights=sample_weight))
-
-    def _answers(self, X: Any) -> np.ndarray:
-        """The option chosen for each row."""
-        raise NotImplementedError

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from nashlearn.dask.answers import lazily
 from nashlearn.estimators._parameters import parameters
 
 __all__ = ["DECISIONS", "DecidingNash"]
@@ -38,6 +39,26 @@ class DecidingNash:
         if self.decision == "auto":
             return "scores" if game.answers_by_scores else "equilibrium"
         return self.decision
+
+    @lazily
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The predictor's equilibrium strategy ``p`` (n, options): minimax optimal and sparse, not calibrated.
+
+        As :meth:`strategy`, in the precision of ``X``.
+
+        Its entries are the probabilities with which to answer so that no adversary gains, see
+        :meth:`worst_case_risk`; they do not estimate the probabilities of the labels. Of ordered labels it takes one or
+        two neighbours.
+        """
+        estimator: Any = self
+        return estimator._game.solve(estimator._scores(X)).p
+
+    @lazily
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels by the rule ``decision_``, or indices of options where the cost matrix is not square."""
+        estimator, options = cast(Any, self), self._answers(X)
+        square = estimator._game.n_options == estimator._game.n_labels
+        return estimator.classes_[options] if square else options
 
     def _answers(self, X: Any) -> np.ndarray:
         """The option chosen for each row."""

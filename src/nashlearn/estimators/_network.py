@@ -183,19 +183,16 @@ class NetworkNash(PlayingNetworks):
 
     def _sums(self, data: _Labelled, facts: NetworkFacts) -> LabelSums:
         design, codes, graphs = self._designed(data, facts)
-        weights = self._weights_of_labels(data, facts)
-        return label_sums(design.nodes, design.networks, graphs, codes, *weights)
+        return label_sums(design, graphs, codes, self._weights_of_labels(data, facts))
 
     def _problem(self, data: _Labelled, facts: NetworkFacts, sums: LabelSums | None) -> GameProblem:
         design, codes, graphs = self._designed(data, facts)
         omega, sizes, networks = data.weight / facts.total, data.graphs.sizes, design.networks
         if data.guesses is not None:
             guess = guessed_codes(data.guesses, sizes, facts.words.classes)
-            weights = self._weights_of_labels(data, facts)
-            moments = augmented_moments(design.nodes, networks, graphs, codes, guess, *weights)
+            moments = augmented_moments(design, graphs, codes, guess, self._weights_of_labels(data, facts))
         elif sums is None:
-            weights = self._weights_of_labels(data, facts)
-            moments = labelled_moments(design.nodes, networks, graphs, codes, *weights[:2])
+            moments = labelled_moments(design, graphs, codes, self._weights_of_labels(data, facts))
         else:  # each partition's share of what all say is as large as its share of the mean
             moments = float(data.weight @ sizes) / facts.total * sums.moments(self._pattern_of(facts))
         return GameProblem(

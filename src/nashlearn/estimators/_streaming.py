@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight
 
 from nashlearn.training import Problem, Trained
 from nashlearn.training.methods.stream import Stream, opened, stepped
@@ -55,17 +54,7 @@ class StreamingNash:
         stream: Stream | None = self.__dict__.get("_stream")
         known = self._known_classes(classes, stream is None)
         fitted = hasattr(self, "coef_") and np.array_equal(known, self.classes_)
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            accept_large_sparse=True,
-            reset=not fitted,
-        )
-        check_classification_targets(y)
+        X, y = estimator._read(X, y, reset=not fitted)
         codes = np.searchsorted(known, y).clip(max=known.size - 1).astype(np.int64)
         if (wrong := known[codes] != y).any():
             raise ValueError(f"y holds the label {y[wrong].tolist()[0]!r}, which is not among the classes: {known}.")

@@ -15,8 +15,8 @@ from nashlearn.dask.answers import mistakes
 from nashlearn.dask.bags import bag_problem
 from nashlearn.dask.collections import is_collection
 from nashlearn.estimators._parameters import Training, check_parameters, number, parameters
-from nashlearn.training.driver import Method, train
-from nashlearn.training.opening import opened_checkpoint
+from nashlearn.training.driver import Method
+from nashlearn.training.opening import train_as_asked
 from nashlearn.training.played import SETTLED
 from nashlearn.training.progress import scaling_advice
 
@@ -123,18 +123,13 @@ class StructuredNash(StructuredTraining, BaseEstimator):
         else:
             problem, facts = self._in_memory(X, y, sample_weight, **more)
             data, features = [X, y, sample_weight, *more.values()], X
-        trained = train(
+        trained = train_as_asked(
+            self,
             problem,
             self._method(problem, facts),
-            alpha=float(self.alpha),
-            tol=self.tol,
-            max_iter=self.max_iter,
+            data,
             start=self._weights if self.warm_start and hasattr(self, "_weights") else None,
             random_state=self._generator(),
-            verbose=self.verbose,
-            max_time=self.max_time,
-            callback=self.callback,
-            checkpoint=opened_checkpoint(self, *data),
             advice=lambda: scaling_advice(_matrices(features)),
         )
         self._weights = trained.w

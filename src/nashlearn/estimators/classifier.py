@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from nashlearn import games
-from nashlearn.dask.answers import averaged, lazily
+from nashlearn.dask.answers import averaged
 from nashlearn.estimators._base import PerClassNash
 from nashlearn.estimators._deciding import DecidingNash
 from nashlearn.estimators._parameters import parameters
@@ -122,24 +121,6 @@ class NashClassifier(DecidingNash, PerClassNash):
         if game.n_labels != k:
             raise ValueError(f"loss has {game.n_labels} columns, but y has {k} classes; it needs one for each.")
         return game
-
-    @lazily
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """The predictor's equilibrium strategy ``p`` (n, options): minimax optimal and sparse, not calibrated.
-
-        As :meth:`strategy`, in the precision of ``X``.
-
-        Its entries are the probabilities with which to answer so that no adversary gains, see
-        :meth:`worst_case_risk`; they do not estimate the probabilities of the labels.
-        """
-        scores = self._scores(X)
-        return self._game.solve(scores).p
-
-    @lazily
-    def predict(self, X: Any) -> np.ndarray:
-        """Labels by the rule ``decision_``, or indices of options where the cost matrix is not square."""
-        options = self._answers(X)
-        return self.classes_[options] if self._game.n_options == self._game.n_labels else options
 
     @averaged
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nashlearn import games
-from nashlearn.dask.answers import averaged, lazily
+from nashlearn.dask.answers import lazily
 from nashlearn.estimators._base import FLOATS, BaseNash
 from nashlearn.estimators._deciding import DecidingNash
 from nashlearn.estimators._parameters import parameters
@@ -109,21 +109,3 @@ class NashOrdinalClassifier(DecidingNash, BaseNash):
         """Scores (n, k), or (n,) of the higher grade over the lower where there are two."""
         scores = self._scores(X)
         return scores[:, 1] if scores.shape[1] == 2 else scores
-
-    @lazily
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """The predictor's equilibrium strategy ``p`` (n, k): on one grade or two neighbours; not calibrated."""
-        scores = self._scores(X)
-        return self._game.solve(scores).p
-
-    @lazily
-    def predict(self, X: Any) -> np.ndarray:
-        """Grades, by the rule ``decision_``."""
-        grades = self._answers(X)
-        return self.classes_[grades]
-
-    @averaged
-    def task_loss(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Mean absolute difference of ranks on labelled data."""
-        grades = self._answers(X)
-        return float(np.average(np.abs(grades - self._codes(y, grades)), weights=sample_weight))

@@ -22,6 +22,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from nashlearn.solvers.dense import lu_factor, lu_solve
+
 __all__ = ["Core", "new_core", "optimise"]
 
 _GAIN = 5e-14  # a gain below this is rounding
@@ -75,36 +77,19 @@ def new_core(options, k):
 def _refresh(loss, core):
     """Compute ``N`` and the slacks anew from ``R`` and ``S``; False where the core is singular."""
     size = core.state[0] + 1
-    B = np.zeros((size, size))
+    B, column, pivot = np.zeros((size, size)), np.empty(size), np.empty(size, np.int64)
     for i in range(1, size):
         B[0, i], B[i, 0] = 1.0, -1.0
         for j in range(1, size):
             B[i, j] = loss.rows[core.S[i - 1], core.R[j - 1]]
+    if not lu_factor(B, pivot) or np.abs(np.diag(B)).min() < 1e-14:
+        return False
     N = core.N
-    for i in range(size):
-        for j in range(size):
-            N[i, j] = 1.0 if i == j else 0.0
-    for c in range(size):  # Gauss-Jordan with partial pivoting
-        top = c
-        for i in range(c + 1, size):
-            if abs(B[i, c]) > abs(B[top, c]):
-                top = i
-        if abs(B[top, c]) < 1e-14:
-            return False
-        if top != c:
-            for j in range(size):
-                B[c, j], B[top, j] = B[top, j], B[c, j]
-                N[c, j], N[top, j] = N[top, j], N[c, j]
-        pivot = 1.0 / B[c, c]
-        for j in range(size):
-            B[c, j] *= pivot
-            N[c, j] *= pivot
-        for i in range(size):
-            factor = B[i, c]
-            if i != c and factor != 0.0:
-                for j in range(size):
-                    B[i, j] -= factor * B[c, j]
-                    N[i, j] -= factor * N[c, j]
+    for c in range(size):
+        column[:] = 0.0
+        column[c] = 1.0
+        lu_solve(B, pivot, column)
+        N[:size, c] = column
     core.state[1] = 0
     _slacks(loss, core)
     for i in range(1, size):

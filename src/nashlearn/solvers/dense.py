@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["cholesky_solve", "lu_factor", "lu_solve"]
+__all__ = ["cholesky", "cholesky_solve", "lu_factor", "lu_solve"]
 
 _FAST = {"reassoc", "contract", "nsz"}  # lets LLVM vectorise sums; NaN and inf keep their meaning
 
@@ -83,22 +83,27 @@ def _dot(a, b, start, stop):
 
 
 @njit(cache=True, nogil=True)
-def cholesky_solve(A, b):
-    """Overwrite ``b`` with the solution of ``A x = b``, ``A`` positive definite and lost; False where it is not.
+def cholesky(A, L, start, n, least):
+    """Rows ``start`` to ``n`` of the factor of ``A`` into ``L``, which may be ``A``; the first whose pivot fails, or n.
 
-    Only the lower triangle of ``A`` is read. Cost: n³ / 3.
+    A pivot must exceed ``least``. Only the lower triangles are used. Cost: n³ / 3.
     """
-    n = b.size
+    for i in range(start, n):
+        for j in range(i):
+            L[i, j] = (A[i, j] - _dot(L[i], L[j], 0, j)) / L[j, j]
+        left = A[i, i] - _dot(L[i], L[i], 0, i)
+        if not left > least:
+            return i
+        L[i, i] = np.sqrt(left)
+    return n
+
+
+@njit(cache=True, nogil=True)
+def cholesky_solve(L, n, b):
+    """Overwrite the first ``n`` of ``b`` with the solution of the system whose factor is ``L``."""
     for i in range(n):
-        for j in range(i):
-            A[i, j] = (A[i, j] - _dot(A[i], A[j], 0, j)) / A[j, j]
-        left = A[i, i] - _dot(A[i], A[i], 0, i)
-        if not left > 0.0:
-            return False
-        A[i, i] = np.sqrt(left)
-        b[i] = (b[i] - _dot(A[i], b, 0, i)) / A[i, i]
+        b[i] = (b[i] - _dot(L[i], b, 0, i)) / L[i, i]
     for i in range(n - 1, -1, -1):
-        b[i] /= A[i, i]
+        b[i] /= L[i, i]
         for j in range(i):
-            b[j] -= A[i, j] * b[i]
-    return True
+            b[j] -= L[i, j] * b[i]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,17 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["solve"]
 
 _SPARE = 4  # vertices without weight, the last that were found, which the next solve begins with too
-
-
-class _Solved(NamedTuple):
-    """One instance: strategies, what ``q`` secures, its risk, the gap, and the vertices worth keeping."""
-
-    value: float
-    q: Any
-    p: Any
-    gap: float
-    risk: float
-    found: tuple[np.ndarray, np.ndarray] | None
 
 
 def solve(
@@ -53,26 +42,23 @@ def solve(
         raise ValueError(f"scores must have shape ({wanted}); got {scores.shape}")
     dtype = np.float32 if scores.dtype == np.float32 else np.float64
     before = [None] * len(scores) if start is None or start.state is None else start.state
-    solved = [
-        _solve_one(game, one[None], tol, max_iter, known)
-        for one, known in zip(scores.astype(np.float64), before, strict=True)
-    ]
-    value, gap, risk = (np.array([getattr(one, name) for one in solved]) for name in ("value", "gap", "risk"))
-    q, p = np.empty((len(solved), *game.shape)), np.empty((len(solved), *game.option_shape))
-    for i, one in enumerate(solved):
-        q[i], p[i] = one.q, one.p
+    n, state = len(scores), []
+    (value, gap, risk), q, p = np.empty((3, n)), np.empty((n, *game.shape)), np.empty((n, *game.option_shape))
+    for i, one in enumerate(scores.astype(np.float64)):
+        value[i], q[i], p[i], gap[i], risk[i], found = _solve_one(game, one[None], tol, max_iter, before[i])
+        state.append(found)
     missed = gap > tol * np.maximum(1.0, np.abs(value))
     if missed.any():
         from sklearn.exceptions import ConvergenceWarning
 
         warnings.warn(
-            f"{missed.sum()} of {len(solved)} games stopped at a gap of up to {gap[missed].max():.1e}, "
+            f"{missed.sum()} of {n} games stopped at a gap of up to {gap[missed].max():.1e}, "
             f"above tol={tol:g}; raise max_iter or tol",
             ConvergenceWarning,
             stacklevel=3,
         )
     arrays = (x.astype(dtype) for x in (value, q, p, gap, risk))
-    return replace(Equilibrium(*arrays), state=tuple(one.found for one in solved))
+    return replace(Equilibrium(*arrays), state=tuple(state))
 
 
 class _Instance:
@@ -111,10 +97,13 @@ class _Instance:
         return V, np.vstack([U, known[1][~np.isneginf(inner(forbidden, known[1]))]])
 
 
-def _solve_one(game: Game, scores: np.ndarray, tol: float, max_iter: int, known: Any) -> _Solved:
-    """The equilibrium of one instance of ``scores`` (1, \\*shape), from the vertices that are ``known``."""
+def _solve_one(game: Game, scores: np.ndarray, tol: float, max_iter: int, known: Any) -> tuple[Any, ...]:
+    """One instance of ``scores`` (1, \\*shape), from the vertices that are ``known``.
+
+    What ``q`` secures, both strategies, the gap, the risk, and the vertices worth keeping.
+    """
     if np.isnan(scores).any():
-        return _Solved(np.nan, np.nan, np.nan, np.nan, np.nan, None)
+        return np.nan, np.nan, np.nan, np.nan, np.nan, None
     one = _Instance(game, scores)
     theta, loss = one.theta, one.loss
     V, U = one.begin(known)
@@ -142,7 +131,7 @@ def _solve_one(game: Game, scores: np.ndarray, tol: float, max_iter: int, known:
             U = np.vstack([U, u])
     found = _kept(V, mu), _kept(U, nu)
     size, options = math.prod(game.shape), math.prod(game.option_shape)
-    return _Solved(lower, q[:size].reshape(game.shape), p[:options].reshape(game.option_shape), gap, risk, found)
+    return lower, q[:size].reshape(game.shape), p[:options].reshape(game.option_shape), gap, risk, found
 
 
 def _kept(vertices: np.ndarray, weights: np.ndarray) -> np.ndarray:

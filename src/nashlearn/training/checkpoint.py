@@ -18,7 +18,6 @@ and when training ends other than by an interrupt.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import time
@@ -32,7 +31,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.lib import format as npy
 
-__all__ = ["Checkpoint", "Saved", "pack_generator", "replacing", "unpack_generator"]
+__all__ = ["Checkpoint", "Saved", "replacing"]
 
 _FORMAT = "nashlearn checkpoint 5"
 _SECONDS = 3.0  # between two checkpoints at least,
@@ -153,13 +152,3 @@ def _array(archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> np.ndarray:
             raise ValueError(f"the header of {item.filename} does not fit its contents")
         values = np.frombuffer(file.read(), dtype=dtype)
     return values.reshape(shape, order="F" if fortran else "C").copy()
-
-
-def pack_generator(rng: np.random.Generator) -> str:
-    """The state of a random generator as text."""
-    return json.dumps(rng.bit_generator.state)
-
-
-def unpack_generator(rng: np.random.Generator, text: np.ndarray) -> None:
-    """Put a generator into the state that :func:`pack_generator` wrote."""
-    rng.bit_generator.state = json.loads(str(text))

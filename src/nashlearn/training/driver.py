@@ -7,6 +7,7 @@ the same checkpoint, and an interrupt leaves the best weights so far.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from nashlearn.training.checkpoint import Checkpoint, pack_generator, unpack_generator
+from nashlearn.training.checkpoint import Checkpoint
 from nashlearn.training.progress import Progress, Round, scaling_advice
 from nashlearn.training.state import packed, unpacked
 
@@ -229,7 +230,7 @@ def _step(run: Run, found: tuple[Any, Offer | None], checkpoint: Checkpoint | No
         progress.offer(*offer)
     if checkpoint is not None and (progress.done or state.over or checkpoint.due()):
         of_phase = {f"of_{name}": array for name, array in packed(state).items()}
-        own = {"phase": state.phase, "rng": pack_generator(run.rng), **progress.state}
+        own = {"phase": state.phase, "rng": json.dumps(run.rng.bit_generator.state), **progress.state}
         checkpoint.save({**own, **of_phase})
     return state
 
@@ -242,7 +243,7 @@ def _saved(run: Run, method: Method, checkpoint: Checkpoint | None) -> Any:
     if str(saved["phase"]) not in kinds:
         raise ValueError(f"The checkpoint {checkpoint.path} is of another method. Remove it, or choose another path.")
     run.progress.restore(saved)
-    unpack_generator(run.rng, saved["rng"])
+    run.rng.bit_generator.state = json.loads(str(saved["rng"]))
     state: Any = unpacked(kinds[str(saved["phase"])], saved.under("of_"))
     state.over = False  # a smaller tol may ask for more
     if not run.progress.done:

@@ -14,12 +14,12 @@ less variance the better the guesses are [robins1994]_.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from nashlearn.games.networks.batch import Networks
 from nashlearn.solvers.threads import threads
 from nashlearn.training.graphs import Graphs
 
@@ -147,10 +147,10 @@ class LabelSums:
         return np.concatenate([of_nodes, of_edges.ravel()])
 
 
-def _of_nodes(nodes: Any, networks: Networks, belief: np.ndarray) -> np.ndarray:
+def _of_nodes(design: Any, belief: np.ndarray) -> np.ndarray:
     """Moments of nodes whose labels weigh ``belief`` (N, k)."""
-    moments = np.empty(nodes.n_weights)
-    nodes.gradient(belief[networks.order], moments, threads(1))
+    moments = np.empty(design.nodes.n_weights)
+    design.nodes.gradient(belief[design.networks.order], moments, threads(1))
     return moments
 
 
@@ -172,31 +172,25 @@ def _weighted_labels(y: np.ndarray, weight: np.ndarray, k: int) -> np.ndarray:
     return belief
 
 
-def labelled_moments(
-    nodes: Any, networks: Networks, graphs: Graphs, y: np.ndarray, node_weight: np.ndarray, edge_weight: np.ndarray
-) -> np.ndarray:
-    """``mean Phi' y`` of nodes and edges with these weights, where no label is missing."""
-    of_nodes = _of_nodes(nodes, networks, _weighted_labels(y, node_weight, networks.k))
-    return np.concatenate([of_nodes, _of_edges(graphs, y, edge_weight, networks.k)[0].ravel()])
+def labelled_moments(design: Any, graphs: Graphs, y: np.ndarray, weights: Sequence[np.ndarray]) -> np.ndarray:
+    """``mean Phi' y`` of nodes and edges with these weights, see :func:`label_sums`, where no label is missing."""
+    k, (node_weight, edge_weight, _, _) = design.networks.k, weights
+    of_nodes = _of_nodes(design, _weighted_labels(y, node_weight, k))
+    return np.concatenate([of_nodes, _of_edges(graphs, y, edge_weight, k)[0].ravel()])
 
 
-def label_sums(
-    nodes: Any,
-    networks: Networks,
-    graphs: Graphs,
-    y: np.ndarray,
-    node_weight: np.ndarray,
-    edge_weight: np.ndarray,
-    node_share: np.ndarray,
-    edge_share: np.ndarray,
-) -> LabelSums:
-    """The sums of labelled nodes and edges with these weights; ``share`` is what each weighs when labelled."""
+def label_sums(design: Any, graphs: Graphs, y: np.ndarray, weights: Sequence[np.ndarray]) -> LabelSums:
+    """The sums of labelled nodes and edges.
+
+    ``weights`` are those of labels of nodes and of edges over their propensities, then by themselves.
+    """
+    nodes, networks, (node_weight, edge_weight, node_share, edge_share) = design.nodes, design.networks, weights
     belief = _weighted_labels(y, node_weight, networks.k)
     of_edges, used = _of_edges(graphs, y, edge_weight, networks.k)
     features = np.ones((used.size, 1)) if graphs.edge_features is None else graphs.edge_features
     labelled = belief.sum(axis=1)[networks.order]
     return LabelSums(
-        _of_nodes(nodes, networks, belief),
+        _of_nodes(design, belief),
         of_edges,
         belief.sum(axis=0),
         nodes.totals(node_share[networks.order]),
@@ -210,20 +204,12 @@ def label_sums(
 
 
 def augmented_moments(
-    nodes: Any,
-    networks: Networks,
-    graphs: Graphs,
-    y: np.ndarray,
-    guess: np.ndarray,
-    node_weight: np.ndarray,
-    edge_weight: np.ndarray,
-    node_share: np.ndarray,
-    edge_share: np.ndarray,
+    design: Any, graphs: Graphs, y: np.ndarray, guess: np.ndarray, weights: Sequence[np.ndarray]
 ) -> np.ndarray:
     """``mean Phi' y`` from guesses of all labels and their mistakes at labelled nodes and edges."""
-    k = networks.k
+    k, (node_weight, edge_weight, node_share, edge_share) = design.networks.k, weights
     known = np.where(y >= 0, node_weight, 0.0)
     belief = _weighted_labels(guess, node_share - known, k) + _weighted_labels(y, node_weight, k)
     of_edges, used = _of_edges(graphs, y, edge_weight, k)
     of_edges += _of_edges(graphs, guess, edge_share - used, k)[0]
-    return np.concatenate([_of_nodes(nodes, networks, belief), of_edges.ravel()])
+    return np.concatenate([_of_nodes(design, belief), of_edges.ravel()])

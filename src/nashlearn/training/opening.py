@@ -1,14 +1,16 @@
-"""The checkpoint that an estimator asks for, and which of its parameters a checkpoint belongs to."""
+"""Training as an estimator's parameters ask for it, and which of them a checkpoint belongs to."""
 
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 from typing import Any
 
 from nashlearn.training.checkpoint import Checkpoint
+from nashlearn.training.driver import Method, Trained, train
 from nashlearn.training.fingerprint import fingerprint
 
-__all__ = ["opened_checkpoint"]
+__all__ = ["train_as_asked"]
 
 # These say how long and how loudly to train, or how to answer, not what to train: a checkpoint outlives a change.
 _OF_THE_RUN = {
@@ -17,7 +19,7 @@ _OF_THE_RUN = {
 }  # fmt: skip
 
 
-def opened_checkpoint(estimator: Any, *data: Any) -> Checkpoint | None:
+def _opened_checkpoint(estimator: Any, *data: Any) -> Checkpoint | None:
     """The checkpoint that the estimator asks for, of this estimator's training on these data."""
     if estimator.checkpoint is None:
         return None
@@ -25,3 +27,19 @@ def opened_checkpoint(estimator: Any, *data: Any) -> Checkpoint | None:
     if not isinstance(parameters.get("random_state"), numbers.Integral):
         parameters.pop("random_state", None)
     return Checkpoint(estimator.checkpoint, fingerprint(type(estimator).__qualname__, parameters, *data))
+
+
+def train_as_asked(estimator: Any, problem: Any, method: Method, data: Sequence[Any], **more: Any) -> Trained:
+    """:func:`train` with the parameters of the estimator; ``data`` are what its checkpoint belongs to."""
+    return train(
+        problem,
+        method,
+        alpha=float(estimator.alpha),
+        tol=estimator.tol,
+        max_iter=estimator.max_iter,
+        verbose=estimator.verbose,
+        max_time=estimator.max_time,
+        callback=estimator.callback,
+        checkpoint=_opened_checkpoint(estimator, *data),
+        **more,
+    )

@@ -66,6 +66,13 @@ class Problem:
         self.design = design
         self.n, self.d = X.shape
         self.k, self.n_options = game.n_labels, game.n_options
+        self.shape, self.n_weights = design.shape, design.size
+        # Whether solving to the limit of the arithmetic costs next to nothing; and whether, where it does not, there is
+        # still no work in which threads of linear algebra would pay.
+        self.small = self.n * self.k + design.size**2 <= _SMALL
+        self.narrow = not self.small and design.size <= _NARROW
+        entries = (X.nnz if sp.issparse(X) else X.size) / max(self.n, 1)
+        self._step = max(16, min(_BLOCK // (8 * self.k), int(_DATA / (8 * max(entries, 1)))))  # rows in a block
 
     def blocks(self) -> Iterator[tuple[slice, Any]]:
         """Slices of the rows with their data in float64."""
@@ -73,32 +80,6 @@ class Problem:
             part = slice(start, min(start + self._step, self.n))
             block = self.X[part]
             yield part, block if block.dtype == np.float64 else block.astype(np.float64)
-
-    @property
-    def _step(self) -> int:
-        """Rows in a block."""
-        entries = (self.X.nnz if sp.issparse(self.X) else self.X.size) / max(self.n, 1)
-        return max(16, min(_BLOCK // (8 * self.k), int(_DATA / (8 * max(entries, 1)))))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the weights."""
-        return self.design.shape
-
-    @property
-    def n_weights(self) -> int:
-        """Number of weights."""
-        return self.design.size
-
-    @property
-    def small(self) -> bool:
-        """Whether solving to the limit of the arithmetic costs next to nothing."""
-        return self.n * self.k + self.design.size**2 <= _SMALL
-
-    @property
-    def narrow(self) -> bool:
-        """Whether there is work, but none in which threads of linear algebra would pay."""
-        return not self.small and self.design.size <= _NARROW
 
     def norm(self, w: np.ndarray) -> float:
         """``|w|``."""

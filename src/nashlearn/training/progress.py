@@ -159,9 +159,7 @@ class Progress:
     def settle(self, primal: float) -> None:
         """Replace the objective of the best weights by what a closer look has shown: no more than it was."""
         if primal < self.primal and self.rounds:
-            self.primal = float(primal)
-            last = self.rounds[-1]
-            self.rounds[-1] = last._replace(objective=self.primal, gap=self.gap)
+            self.exchange(self.w, primal, self.primal_error)
 
     def exchange(self, w: np.ndarray, primal: float, error: float) -> None:
         """Exchange the best weights for others that are no worse but for rounding."""
@@ -169,11 +167,9 @@ class Progress:
         if self.rounds:
             self.rounds[-1] = self.rounds[-1]._replace(objective=self.primal, gap=self.gap)
 
-    def offer(
-        self, w: np.ndarray, primal: float, dual: float, primal_error: float = 0.0, dual_error: float = 0.0
-    ) -> None:
+    def offer(self, w: np.ndarray, primal: float, dual: float, *errors: float) -> None:
         """As :meth:`keep`, and tell whoever watches."""
-        now = self.keep(w, primal, dual, primal_error, dual_error)
+        now = self.keep(w, primal, dual, *errors)
         if self.verbose:
             print(
                 f"[nashlearn] {now.seconds:8.2f} s  iteration {now.n_iter:5d}  "

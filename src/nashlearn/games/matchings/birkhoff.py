@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from nashlearn.games.rows.zero_one import shifted_threshold
-from nashlearn.solvers.dense import cholesky_solve
+from nashlearn.solvers.dense import cholesky, cholesky_solve
 
 __all__ = ["newton_step", "project_matching"]
 
@@ -72,7 +72,10 @@ def _newton_direct(x, rows, columns, ridge, d):
                 H[support[a], support[a]] += 1.0
                 for b in range(a + 1):
                     H[support[a], support[b]] -= share
-    return cholesky_solve(H, d)
+    if cholesky(H, H, 0, columns, 0.0) < columns:
+        return False
+    cholesky_solve(H, columns, d)
+    return True
 
 
 @njit(cache=True, nogil=True)

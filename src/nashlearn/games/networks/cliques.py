@@ -143,15 +143,8 @@ def clique_tree(n: int, edges: np.ndarray, n_states: np.ndarray, limit: float) -
         shape = tuple(states[w] for w in scope)
         axes = tuple(scope.index(w) for w in separators[v])
         if (shape, axes) not in shared:
-            strides = np.zeros(len(scope), dtype=np.int64)
-            step = 1
-            for axis in reversed(axes):
-                strides[axis] = step
-                step *= shape[axis]
-            grid = sum(
-                s * np.arange(k).reshape([-1 if a == i else 1 for a in range(len(shape))])
-                for i, (s, k) in enumerate(zip(strides.tolist(), shape, strict=True))
-            )
+            own = np.arange(columns[c]).reshape([shape[a] for a in axes]).transpose(np.argsort(axes))
+            grid = own.reshape([size if a in axes else 1 for a, size in enumerate(shape)])
             maps.append(np.broadcast_to(grid, shape).ravel().astype(np.int32))
             shared[shape, axes] = used
             used += maps[-1].size

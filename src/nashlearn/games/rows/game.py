@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from typing import Any
 
@@ -63,23 +62,24 @@ class RowGame(Game):
         n, dtype = scores.shape[0], scores.dtype
         value, gap, entropy = np.empty((3, n), dtype)
         q, p = np.empty((n, self.n_labels), dtype), np.empty((n, self.n_options), dtype)
-        risk = np.empty(n, dtype) if smoothing else entropy
+        arrays: tuple[np.ndarray, ...] = scores, value, q, p, gap, entropy
+        risk = entropy
         if smoothing:
+            risk = np.empty(n, dtype)
             q[:] = np.nan if start is None else start.q
+            arrays = (*arrays, risk)
 
-        def play(first: int, last: int) -> None:
-            part = slice(first, last)
-            arrays = value[part], q[part], p[part], gap[part], entropy[part]
+        def play(scores: np.ndarray, *found: np.ndarray) -> None:
             if smoothing:
-                smooth_rows(self.params, scores[part], smoothing, *arrays, risk[part])
+                smooth_rows(self.params, scores, smoothing, *found)
             else:
-                kernels.solve_rows(self.params, scores[part], *arrays)
+                kernels.solve_rows(self.params, scores, *found)
 
         if n_jobs == 1 or n <= _PIECE:
-            play(0, n)
+            play(*arrays)
         else:
-            cuts = [*range(0, n, _PIECE), n]
-            threads(min(n_jobs, len(cuts) - 1))(play, itertools.pairwise(cuts))
+            cuts = [slice(i, i + _PIECE) for i in range(0, n, _PIECE)]
+            threads(min(n_jobs, len(cuts)))(play, [tuple(array[cut] for array in arrays) for cut in cuts])
         return Equilibrium(value, q, p, gap, entropy, risk)
 
     def risk(self, q: np.ndarray, scores: np.ndarray | None = None) -> np.ndarray:

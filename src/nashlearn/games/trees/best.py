@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-__all__ = ["Workspace", "best_tree", "best_trees", "contracted_sets", "is_tree", "workspace"]
+__all__ = ["Workspace", "best_labelled", "best_tree", "best_trees", "contracted_sets", "is_tree", "workspace"]
 
 
 class Workspace(NamedTuple):
@@ -95,23 +95,32 @@ def best_tree(scores: Any, n: int, single_root: bool, heads: np.ndarray, work: W
     if roots > 0 and (roots == 1 or not single_root) and is_tree(heads, n, work.path):
         work.parent[:n] = -1
         return n
-    count = _contract(scores, n, False, work)
-    if count > 0:
+    for root_last in (False, True):
+        count = _contract(scores, n, root_last, work)
+        if count == 0:
+            return 0
         _expand(n, count, heads, work)
-    if single_root and count > 0:
-        roots = 0
-        for d in range(n):
-            roots += heads[d] == 0
-        if roots > 1:
-            count = _contract(scores, n, True, work)
-            if count > 0:
-                _expand(n, count, heads, work)
-                roots = 0
-                for d in range(n):
-                    roots += heads[d] == 0
-                if roots > 1:
-                    count = 0
-    return count
+        if not single_root or np.count_nonzero(heads[:n]) == n - 1:
+            return count
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def best_labelled(theta, n, single_root, arc, label, heads, work):
+    """The best tree of ``theta`` (n, n + 1, labels); its score, or ``-inf`` where there is none."""
+    for d in range(n):
+        for h in range(n + 1):
+            best, at = theta[d, h, 0], 0
+            for j in range(1, theta.shape[2]):
+                if theta[d, h, j] > best:
+                    best, at = theta[d, h, j], j
+            arc[d, h], label[d, h] = best, at
+    if best_tree(arc, n, single_root, heads, work) == 0:
+        return -np.inf
+    total = 0.0
+    for d in range(n):
+        total += arc[d, heads[d]]
+    return total
 
 
 @njit(cache=True, nogil=True)

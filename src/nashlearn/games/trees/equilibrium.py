@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from nashlearn.games.trees.best import best_tree
+from nashlearn.games.trees.best import best_labelled, best_tree
 from nashlearn.games.trees.cuts import separate
 from nashlearn.games.trees.entries import take_near, take_priced, take_replies, taken_entries, tree_scratch
 from nashlearn.games.trees.inside import into_polytope
@@ -33,24 +33,6 @@ _ROUNDS = 30
 _ITERATIONS = 100
 _REACH = 1.0  # entries of a row that are looked at first, in units of the largest loss of a token
 _SLACK = 0.05  # how far from worth using those may be that are looked at next, in the same unit
-
-
-@njit(cache=True, nogil=True)
-def _best_labelled(theta, n, single_root, arc, label, heads, work):
-    """The best tree of ``theta`` (n, n + 1, labels); its score, or ``-inf`` where there is none."""
-    for d in range(n):
-        for h in range(n + 1):
-            best, at = theta[d, h, 0], 0
-            for j in range(1, theta.shape[2]):
-                if theta[d, h, j] > best:
-                    best, at = theta[d, h, j], j
-            arc[d, h], label[d, h] = best, at
-    if best_tree(arc, n, single_root, heads, work) == 0:
-        return -np.inf
-    total = 0.0
-    for d in range(n):
-        total += arc[d, heads[d]]
-    return total
 
 
 @njit(cache=True, nogil=True)
@@ -152,19 +134,6 @@ def _incidence(at, K, one, n, sets):
 
 
 @njit(cache=True, nogil=True)
-def _known(candidate, K, n, sets):
-    for c in range(K):
-        same = True
-        for d in range(n):
-            if sets[c, d] != candidate[d]:
-                same = False
-                break
-        if same:
-            return True
-    return False
-
-
-@njit(cache=True, nogil=True)
 def _add_violated(x, at, K, n, tol, s):
     """Add the cuts that a strategy violates; their number in all."""
     flat = s.other
@@ -173,7 +142,10 @@ def _add_violated(x, at, K, n, tol, s):
         flat[at[0, e], at[1, e]] += x[e]
     new = separate(flat, n, s.cuts.members, tol, s.flow)
     for c in range(new):
-        if s.sets.shape[0] > K and not _known(s.cuts.members[c], K, n, s.sets):
+        known = False
+        for other in range(K):
+            known = known or (s.sets[other, :n] == s.cuts.members[c, :n]).all()
+        if s.sets.shape[0] > K and not known:
             s.sets[K, :n] = s.cuts.members[c, :n]
             K += 1
     return K
@@ -187,13 +159,13 @@ def _settle(theta, price, mu, n, single_root, tol, p, q, s):
     there are at the end comes last, 0 for a tree that both players choose. Without a tree there is nothing to be had:
     ``-inf``, with a gap of ``inf``.
     """
-    if _best_labelled(theta, n, single_root, s.arc, s.label, s.heads, s.work) == -np.inf:
+    if best_labelled(theta, n, single_root, s.arc, s.label, s.heads, s.work) == -np.inf:
         return np.inf, -np.inf, np.nan, np.nan, 0
     _pure(n, p, q, s)
     upper, lower, entropy, risk = certify(theta, price, mu, n, single_root, p, q, s)
     if upper - lower <= 1e-14 * (1.0 + abs(lower)):
         return upper, lower, entropy, risk, 0
-    _best_labelled(theta, n, single_root, s.arc, s.label, s.heads, s.work)
+    best_labelled(theta, n, single_root, s.arc, s.label, s.heads, s.work)
     K = _seed(n, single_root, s)
     reach, take = _REACH * (price[:n].max() + mu), np.zeros(theta.shape, np.bool_)
     take_near(theta, n, reach, take, s)
@@ -278,17 +250,7 @@ def solve_trees(
             continue
         offset = shifted(scores[i], n, single_root, theta)
         upper, lower, entropy[i], risk[i], entries = _settle(theta, price, mu, n, single_root, tol, p[i], q[i], s)
-        if entries and scores.shape[3] == 1 and _complete(theta, n):
+        if entries and scores.shape[3] == 1 and (theta == -np.inf).sum() == n:
             into_polytope(q[i, :, :, 0], n, single_root, s.cuts.members, s.flow)
             lower, entropy[i], risk[i] = _secured(theta, price, mu, n, single_root, q[i], s)
         value[i], gap[i] = offset + lower, max(upper - lower, 0.0)
-
-
-@njit(cache=True, nogil=True)
-def _complete(theta, n):
-    """Whether no arc (n, n + 1, 1) is forbidden."""
-    for d in range(n):
-        for h in range(n + 1):
-            if theta[d, h, 0] == -np.inf and h != d + 1:
-                return False
-    return True

@@ -28,9 +28,32 @@ def _pick(total, active, n):
 
 
 @njit(cache=True, nogil=True)
-def _eliminate(scores, n, single_root, A, pi, ratio, order, active, total):
-    """Forward pass on weights; ``log Z``, or NaN where their range does not suffice."""
-    log_z = 0.0
+def _plus(a, b, logs):
+    if logs is None:
+        return a + b
+    if a < b:
+        a, b = b, a
+    return a if b == -np.inf else a + np.log1p(np.exp(b - a))
+
+
+@njit(cache=True, nogil=True)
+def _over(a, b, logs):
+    return a / b if logs is None else a - b
+
+
+@njit(cache=True, nogil=True)
+def _weight(a, logs):
+    return a if logs is None else np.exp(a)
+
+
+@njit(cache=True, nogil=True)
+def _eliminate(scores, n, single_root, logs, A, pi, ratio, order, active, total):
+    """Forward pass; ``log Z``, ``-inf`` where there is no tree.
+
+    On weights where ``logs`` is None, and then NaN where their range does not suffice, else on their logarithms.
+    """
+    nothing = 0.0 if logs is None else -np.inf
+    log_z, share = 0.0, np.empty(n + 1)
     for i in range(n):
         active[i] = True
         top = -np.inf
@@ -41,85 +64,39 @@ def _eliminate(scores, n, single_root, A, pi, ratio, order, active, total):
             return -np.inf
         log_z += top
         for h in range(n + 1):
-            A[i, h] = np.exp(scores[i, h] - top) if h != i + 1 else 0.0
-            if A[i, h] < _TINY and h != i + 1 and scores[i, h] > -np.inf:
-                return np.nan
+            A[i, h] = nothing
+            if h != i + 1 and scores[i, h] > -np.inf:
+                A[i, h] = np.exp(scores[i, h] - top) if logs is None else scores[i, h] - top
+                if logs is None and A[i, h] < _TINY:
+                    return np.nan
     for t in range(n):
-        with_root = not single_root or t == n - 1
         for i in range(n):
             if active[i]:
-                total[i] = A[i, 0] if with_root else 0.0
+                total[i] = A[i, 0] if not single_root or t == n - 1 else nothing
                 for j in range(n):
                     if active[j]:
-                        total[i] += A[i, j + 1]
+                        total[i] = _plus(total[i], A[i, j + 1], logs)
         d, k = _pick(total, active, n)
-        if d <= 0.0:
+        if d <= nothing:
             return -np.inf
         order[t] = k
         active[k] = False
-        log_z += np.log(d)
-        pi[k, 0] = A[k, 0] / d
-        for j in range(n):
-            pi[k, j + 1] = A[k, j + 1] / d if active[j] else 0.0
+        log_z += np.log(d) if logs is None else d
+        for h in range(n + 1):
+            share[h] = _over(A[k, h], d, logs) if h == 0 or active[h - 1] else nothing
+            pi[k, h] = _weight(share[h], logs)
         for i in range(n):
             if not active[i]:
                 continue
             f = A[i, k + 1]
             for h in range(n + 1):
                 ratio[t, i, h] = 0.0
-                if f > 0.0 and pi[k, h] > 0.0 and h != i + 1 and (h == 0 or active[h - 1]):
-                    via = f * pi[k, h]
-                    if via < _TINY:
+                if f > nothing and share[h] > nothing and h != i + 1:
+                    via = f * share[h] if logs is None else f + share[h]
+                    if logs is None and via < _TINY:
                         return np.nan
-                    A[i, h] += via
-                    ratio[t, i, h] = via / A[i, h]
-    return log_z
-
-
-@njit(cache=True, nogil=True)
-def _log_add(a, b):
-    if a < b:
-        a, b = b, a
-    return a if b == -np.inf else a + np.log1p(np.exp(b - a))
-
-
-@njit(cache=True, nogil=True)
-def _eliminate_logs(scores, n, single_root, A, pi, ratio, order, active, total):
-    """Forward pass on logarithms of weights; ``log Z``, ``-inf`` where there is no tree."""
-    log_z = 0.0
-    for i in range(n):
-        active[i] = True
-        for h in range(n + 1):
-            A[i, h] = scores[i, h] if h != i + 1 else -np.inf
-    for t in range(n):
-        with_root = not single_root or t == n - 1
-        for i in range(n):
-            if active[i]:
-                total[i] = A[i, 0] if with_root else -np.inf
-                for j in range(n):
-                    if active[j]:
-                        total[i] = _log_add(total[i], A[i, j + 1])
-        d, k = _pick(total, active, n)
-        if d == -np.inf:
-            return -np.inf
-        order[t] = k
-        active[k] = False
-        log_z += d
-        for h in range(n + 1):
-            A[k, h] -= d
-            pi[k, h] = np.exp(A[k, h]) if h > 0 and active[h - 1] else 0.0
-        if with_root:
-            pi[k, 0] = np.exp(A[k, 0])
-        for i in range(n):
-            if not active[i]:
-                continue
-            for h in range(n + 1):
-                ratio[t, i, h] = 0.0
-                if h != i + 1 and (h == 0 or active[h - 1]):
-                    via = A[i, k + 1] + A[k, h]
-                    if via > -np.inf:
-                        A[i, h] = _log_add(A[i, h], via)
-                        ratio[t, i, h] = np.exp(via - A[i, h])
+                    A[i, h] = _plus(A[i, h], via, logs)
+                    ratio[t, i, h] = _weight(_over(via, A[i, h], logs), logs)
     return log_z
 
 
@@ -161,9 +138,9 @@ def gibbs_tree(scores: np.ndarray, n: int, single_root: bool, marginal: np.ndarr
     """
     A, pi = np.empty((n, n + 1)), np.empty((n, n + 1))
     order, active, total = np.empty(n, np.int64), np.empty(n, np.bool_), np.empty(n)
-    log_z = _eliminate(scores, n, single_root, A, pi, ratio, order, active, total)
+    log_z = _eliminate(scores, n, single_root, None, A, pi, ratio, order, active, total)
     if np.isnan(log_z):
-        log_z = _eliminate_logs(scores, n, single_root, A, pi, ratio, order, active, total)
+        log_z = _eliminate(scores, n, single_root, True, A, pi, ratio, order, active, total)
     if log_z > -np.inf:
         _restore(n, single_root, pi, ratio, order, active, marginal)
     return log_z

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+from scipy.optimize import linprog
 
 from nashlearn.games._check import refuse_nan, structured_scores
 from nashlearn.games.trees.arborescence import Arborescences, check_heads
@@ -61,8 +61,7 @@ class LocalTrees:
 
     def argmax(self, scores: np.ndarray) -> np.ndarray:
         """A best vertex (b, dim) for each row of packed ``scores``. Cost: some linear programmes a row."""
-        scores = self.checked(scores).astype(np.float64)
-        return np.array([self.best(row, self.programme(row), []) for row in scores]).reshape(-1, *self.shape)
+        return self._best_rows(scores, whole=False)
 
     def vertex(self, labels: np.ndarray) -> np.ndarray:
         """Packed vertices of trees, heads (b, n) of integers, or of vertices (b, dim): these themselves."""
@@ -134,9 +133,9 @@ class LocalTrees:
         arcs, parts = scores[made.token * (self.n + 1) + made.head], scores[self.split :]
         return np.concatenate([arcs, np.where(np.isneginf(parts), 0.0, parts)])
 
-    def best(self, scores: np.ndarray, made: Programme, sets: list[np.ndarray]) -> np.ndarray:
-        """A best vertex (dim,), whose cuts begin with those of ``sets``."""
-        k = len(self.parts)
+    def best(self, scores: np.ndarray, made: Programme, sets: list[np.ndarray], whole: bool = False) -> np.ndarray:
+        """A best vertex (dim,), or the best that is a tree where ``whole``; its cuts begin with those of ``sets``."""
+        k, m = len(self.parts), made.token.size
         while True:
             cuts = sparse.hstack([-sparse.csr_array(self.crossed(made, sets)), sparse.csr_array((len(sets), k))])
             found = linprog(
@@ -146,42 +145,24 @@ class LocalTrees:
                 made.rows,
                 np.ones(made.rows.shape[0]),
                 method="highs",
+                integrality=np.repeat([int(whole), 0], [m, k]),
+                options={"mip_rel_gap": 0.0},
             )
             if found.status != 0:
-                raise ValueError(f"scores must leave a tree possible; the linear programme says: {found.message}")
-            new = self.violated(made, found.x[: made.token.size], sets)
+                raise ValueError(f"scores must leave a tree possible; the programme's solver says: {found.message}")
+            new = self.violated(made, found.x[:m].round() if whole else found.x[:m], sets)
             if not new:
                 return self.filled(made, found.x)
             sets = sets + new
 
+    def _best_rows(self, scores: np.ndarray, whole: bool) -> np.ndarray:
+        scores = self.checked(scores).astype(np.float64)
+        found = [self.best(row, self.programme(row), [], whole) for row in scores]
+        return np.array(found).reshape(-1, *self.shape)
+
     def best_trees(self, scores: np.ndarray) -> np.ndarray:
         """Heads (b, n) of the best trees, exactly, by branch and bound: exponential in the worst case."""
-        scores = self.checked(scores).astype(np.float64)
-        return np.array([self._best_tree(row) for row in scores], dtype=np.int64).reshape(-1, self.n)
-
-    def _best_tree(self, scores: np.ndarray) -> np.ndarray:
-        made, k = self.programme(scores), len(self.parts)
-        m = made.token.size
-        sets: list[np.ndarray] = []
-        while True:
-            rules = [LinearConstraint(made.rows, 1.0, 1.0), LinearConstraint(made.least, -np.inf, made.bound)]
-            if sets:
-                cuts = sparse.hstack([sparse.csr_array(self.crossed(made, sets)), sparse.csr_array((len(sets), k))])
-                rules.append(LinearConstraint(cuts, 1.0, np.inf))
-            found = milp(
-                -self.goal(scores, made),
-                constraints=rules,
-                integrality=np.concatenate([np.ones(m), np.zeros(k)]),
-                bounds=Bounds(0.0, 1.0),
-                options={"mip_rel_gap": 0.0},
-            )
-            if found.x is None:
-                raise ValueError(f"scores must leave a tree possible; the integer programme says: {found.message}")
-            x = found.x[:m].round()
-            new = self.violated(made, x, sets)
-            if not new:
-                heads = np.empty(self.n, np.int64)
-                heads[made.token[x > 0.5]] = made.head[x > 0.5]
-                check_heads(heads, self.trees.single_root, "the best tree")
-                return heads
-            sets += new
+        heads = self.views(self._best_rows(scores, whole=True))[0].argmax(axis=2)
+        for tree in heads:
+            check_heads(tree, self.trees.single_root, "the best tree")
+        return heads

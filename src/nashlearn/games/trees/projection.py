@@ -20,9 +20,10 @@ import numpy as np
 from numba import njit
 
 from nashlearn.games.rows.zero_one import shifted_threshold
-from nashlearn.games.trees.best import Workspace, best_tree, contracted_sets
+from nashlearn.games.trees.best import Workspace, best_labelled, best_tree, contracted_sets
 from nashlearn.games.trees.cuts import Flow, separate
 from nashlearn.games.trees.nearest import nearest_point
+from nashlearn.solvers.dense import cholesky, cholesky_solve
 
 __all__ = ["Cuts", "cut_scratch", "frank_wolfe_gap", "price_cuts", "project_labelled", "project_tree", "project_trees"]
 
@@ -165,35 +166,20 @@ def _optimality(k, cuts, lam, grad):
 @njit(cache=True, nogil=True)
 def _direction(k, cuts, ridge, longest):
     """The projected Newton step into ``cuts.step``, by Cholesky on the multipliers that may move."""
-    H, step, grad, lam, index = cuts.H, cuts.step, cuts.grad, cuts.lam, cuts.inside
+    H, step, grad, lam, index, solution = cuts.H, cuts.step, cuts.grad, cuts.lam, cuts.inside, cuts.crossing
     m = 0
     for c in range(k):
         step[c] = 0.0
         if cuts.free[c] or lam[c] > 0.0 or grad[c] < 0.0:
-            index[m] = c
+            index[m], solution[m] = c, -grad[c]
+            for j in range(m + 1):
+                H[m, j] = H[c, index[j]]
+            H[m, m] += ridge
             m += 1
-    L = cuts.crossing  # the solution of the triangular systems
+    m = cholesky(H, H, 0, m, 0.0)  # a multiplier that rounding makes dependent on those before it waits
+    cholesky_solve(H, m, solution)
     for i in range(m):
-        ci = index[i]
-        for j in range(i + 1):
-            s = H[ci, index[j]]
-            if i == j:
-                s += ridge
-            for p in range(j):
-                s -= H[index[p], ci] * H[index[p], index[j]]  # the factor's transpose lies above the diagonal
-            if i == j:
-                cuts.trial_grad[i] = np.sqrt(max(s, ridge))
-            else:
-                H[index[j], ci] = s / cuts.trial_grad[j]
-        s = -grad[ci]
-        for p in range(i):
-            s -= H[index[p], ci] * L[p]
-        L[i] = s / cuts.trial_grad[i]
-    for i in range(m - 1, -1, -1):
-        s = L[i]
-        for p in range(i + 1, m):
-            s -= H[index[i], index[p]] * step[index[p]]
-        step[index[i]] = s / cuts.trial_grad[i]
+        step[index[i]] = solution[i]
     size = 0.0
     for c in range(k):
         size = max(size, abs(step[c]))
@@ -368,14 +354,12 @@ def project_trees(
 def project_labelled(w: np.ndarray, single_root: bool, x: np.ndarray, gap: np.ndarray, work: Workspace) -> None:
     """The same for labelled arcs, ``w`` and ``x`` (b, n, n + 1, labels), by Wolfe's method alone."""
     n, heads = w.shape[1], np.empty(w.shape[1], np.int64)
-    arc = np.empty((n, n + 1))
+    arc, label = np.empty((n, n + 1)), np.empty((n, n + 1), np.int64)
     for i in range(w.shape[0]):
         for d in range(n):
             top = w[i, d].max()
             if top > -np.inf:
                 w[i, d] -= top
-            for h in range(n + 1):
-                arc[d, h] = w[i, d, h].max()
         gap[i] = -1.0
-        if best_tree(arc, n, single_root, heads, work) > 0:
+        if best_labelled(w[i], n, single_root, arc, label, heads, work) > -np.inf:
             gap[i] = max(nearest_point(w[i], n, single_root, x[i], heads, work), 0.0)

@@ -15,7 +15,7 @@ from numba import njit
 
 from nashlearn.solvers.threads import in_threads
 
-__all__ = ["WIDTH", "Attributes", "HashedArcs", "arc_indices", "arc_table", "scale_of", "score_sentence"]
+__all__ = ["WIDTH", "Attributes", "HashedArcs", "arc_indices", "arc_table", "scale_of"]
 
 WIDTH = 96  # no arc has more features
 
@@ -74,73 +74,17 @@ def arc_indices(code, tag, at, d, h, bits, out):
     tags, fine = _mix(hu, du + np.uint64(1)), _mix(hx, dx + np.uint64(2))
     words = _mix(hf, df + np.uint64(3))
     m = 0
-    for t in range(33):
-        if t == 0:
-            x = _mix(hf, hu)
-        elif t == 1:
-            x = hm
-        elif t == 2:
-            x = hu
-        elif t == 3:
-            x = _mix(df, du)
-        elif t == 4:
-            x = dm
-        elif t == 5:
-            x = du
-        elif t == 6:
-            x = _mix(words, tags)
-        elif t == 7:
-            x = _mix(df, tags)
-        elif t == 8:
-            x = _mix(words, du)
-        elif t == 9:
-            x = _mix(hf, tags)
-        elif t == 10:
-            x = _mix(hm, dm + np.uint64(5))
-        elif t == 11:
-            x = tags
-        elif t == 12:
-            x = fine
-        elif t == 13:
-            x = _mix(hm, du)
-        elif t == 14:
-            x = _mix(dm, hu)
-        elif t == 15:
-            x = _mix(_mix(fine, hr), dl)
-        elif t == 16:
-            x = _mix(_mix(fine, hl), dl)
-        elif t == 17:
-            x = _mix(_mix(fine, hr), dr)
-        elif t == 18:
-            x = _mix(_mix(fine, hl), dr)
-        elif t == 19:
-            x = _mix(fine, hr)
-        elif t == 20:
-            x = _mix(fine, hl)
-        elif t == 21:
-            x = _mix(fine, dl)
-        elif t == 22:
-            x = _mix(fine, dr)
-        elif t == 23:
-            x = _mix(_mix(tags, hg), dg)
-        elif t == 24:
-            x = _mix(tags, dg)
-        elif t == 25:
-            x = _mix(tags, hg)
-        elif t == 26:
-            x = _mix(hm, dx)
-        elif t == 27:
-            x = _mix(dm, hx)
-        elif t == 28:
-            x = _mix(_mix(_mix(fine, hl), hr), _mix(dl, dr))
-        elif t == 29:
-            x = _mix(_mix(hx, hl), hr)
-        elif t == 30:
-            x = _mix(_mix(dx, dl), dr)
-        elif t == 31:
-            x = _mix(_mix(dm, dl), dr)
-        else:
-            x = _mix(_mix(tags, code[b - 1, 1]), code[b + 1, 1])
+    templates = (
+        _mix(hf, hu), hm, hu, _mix(df, du), dm, du,
+        _mix(words, tags), _mix(df, tags), _mix(words, du), _mix(hf, tags), _mix(hm, dm + np.uint64(5)), tags, fine,
+        _mix(hm, du), _mix(dm, hu),
+        _mix(_mix(fine, hr), dl), _mix(_mix(fine, hl), dl), _mix(_mix(fine, hr), dr), _mix(_mix(fine, hl), dr),
+        _mix(fine, hr), _mix(fine, hl), _mix(fine, dl), _mix(fine, dr),
+        _mix(_mix(tags, hg), dg), _mix(tags, dg), _mix(tags, hg), _mix(hm, dx), _mix(dm, hx),
+        _mix(_mix(_mix(fine, hl), hr), _mix(dl, dr)), _mix(_mix(hx, hl), hr), _mix(_mix(dx, dl), dr),
+        _mix(_mix(dm, dl), dr), _mix(_mix(tags, code[b - 1, 1]), code[b + 1, 1]),
+    )  # fmt: skip
+    for t, x in enumerate(templates):
         x = _mix(x, np.uint64(1000 + t))
         x = _mix(x, right)
         out[m] = x >> shift
@@ -164,21 +108,6 @@ def arc_indices(code, tag, at, d, h, bits, out):
 
 
 @njit(cache=True, nogil=True)
-def score_sentence(w, code, tag, at, n, bits, theta, index):
-    """Scores of all arcs of a sentence into ``theta`` (n, n + 1); ``index`` (WIDTH,) is scratch."""
-    for d in range(1, n + 1):
-        for h in range(n + 1):
-            if h == d:
-                theta[d - 1, h] = -np.inf
-                continue
-            m = arc_indices(code, tag, at, d, h, bits, index)
-            total = 0.0
-            for j in range(m):
-                total += w[index[j]]
-            theta[d - 1, h] = total * scale_of()
-
-
-@njit(cache=True, nogil=True)
 def arc_table(code, tag, first, size, heads, bits, indices, bounds):
     """Feature indices of one arc a token, to the head that ``heads`` names, as the rows of a compressed matrix."""
     token, filled = 0, 0
@@ -196,10 +125,14 @@ def _score(w, data, part, theta):
     """Scores of the sentences ``part``, one after another, into ``theta``."""
     index, at = np.empty(WIDTH, np.uint32), 0
     for i in part:
-        n = data.size[i]
-        own = theta[at : at + n * (n + 1)].reshape(n, n + 1)
-        score_sentence(w, data.code, data.tag, data.first[i], n, data.bits, own, index)
-        at += n * (n + 1)
+        for d in range(1, data.size[i] + 1):
+            for h in range(data.size[i] + 1):
+                total = 0.0 if h != d else -np.inf
+                if h != d:
+                    for j in range(arc_indices(data.code, data.tag, data.first[i], d, h, data.bits, index)):
+                        total += w[index[j]]
+                theta[at] = total * scale_of()
+                at += 1
 
 
 @njit(cache=True, nogil=True)

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from nashlearn.games.networks.batch import Networks
 from nashlearn.solvers.threads import threads
-from nashlearn.training.designs.nodes import NodeFeatures
+from nashlearn.training.designs.nodes import DenseFeatures, SparseFeatures
 
 __all__ = ["NetworkDesign"]
 
@@ -20,7 +20,7 @@ class NetworkDesign:
 
     Parameters
     ----------
-    nodes : NodeFeatures
+    nodes : DenseFeatures or SparseFeatures
         Features of the nodes, in the order of the networks' rows.
     edges : ndarray (m, d) or None
         Features of the edges; None for one table of weights (k, k), which all edges share.
@@ -30,7 +30,13 @@ class NetworkDesign:
         Threads.
     """
 
-    def __init__(self, nodes: NodeFeatures, edges: np.ndarray | None, networks: Networks, n_jobs: int | None = None):
+    def __init__(
+        self,
+        nodes: DenseFeatures | SparseFeatures,
+        edges: np.ndarray | None,
+        networks: Networks,
+        n_jobs: int | None = None,
+    ):
         self.nodes, self.edges, self.networks = nodes, edges, networks
         self.width = 1 if edges is None else edges.shape[1]
         self.n_weights = nodes.n_weights + self.width * networks.k**2

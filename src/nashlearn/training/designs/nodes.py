@@ -7,7 +7,7 @@ and their sums are added in order: the result is the same for any number of thre
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -15,7 +15,7 @@ from scipy import sparse
 
 from nashlearn.solvers.threads import Run
 
-__all__ = ["DenseFeatures", "NodeFeatures", "SparseFeatures"]
+__all__ = ["DenseFeatures", "SparseFeatures"]
 
 _ROWS = 4096
 _PARTS = 4  # sums of a gradient over rows, each as large as the weights
@@ -26,49 +26,34 @@ def _blocks(n: int, size: int) -> list[tuple[int, int]]:
     return [(start, min(start + size, n)) for start in range(0, n, size)]
 
 
-class NodeFeatures(Protocol):
-    """Features (N, d) of all nodes with weights for ``k`` labels."""
+class _NodeFeatures:
+    """Features ``X`` (N, d) of all nodes with weights for ``k`` labels: subclasses say how these are laid out."""
 
-    n_weights: int
-
-    def scores(self, w: np.ndarray, out: np.ndarray, run: Run) -> None:
-        """Write the scores (N, k)."""
-        ...
-
-    def gradient(self, q: np.ndarray, out: np.ndarray, run: Run) -> None:
-        """Write ``Phi' q``, the features' moments under labels ``q`` (N, k)."""
-        ...
+    def __init__(self, X: Any, k: int):
+        self.X, self.k = X, k
 
     def totals(self, share: np.ndarray) -> np.ndarray:
         """Weighted sum of each feature (d,) over all nodes."""
-        ...
-
-    def squares(self, share: np.ndarray) -> np.ndarray:
-        """Weighted sum of the squares of what each weight (n_weights,) is multiplied with."""
-        ...
+        return self.X.T @ share
 
     def signed(self) -> np.ndarray:
         """Which features (d,) are negative somewhere."""
-        ...
+        return np.asarray((self.X < 0).sum(axis=0)).ravel() > 0
 
     def present(self, rows: np.ndarray) -> np.ndarray:
         """Which features (d,) are not 0 somewhere in these rows, a mask (N,)."""
-        ...
-
-    def matrix(self) -> sparse.csr_matrix:
-        """``Phi`` (N k, n_weights): row ``i k + a`` makes the score of label ``a`` at node ``i``."""
-        ...
+        return np.asarray((self.X[rows] != 0).sum(axis=0)).ravel() > 0
 
 
-class DenseFeatures:
+class DenseFeatures(_NodeFeatures):
     """A matrix with a weight for each feature and label, features first."""
 
     def __init__(self, X: np.ndarray, k: int):
-        self.X, self.k = X, k
+        super().__init__(X, k)
         self.n_weights = X.shape[1] * k
 
     def scores(self, w: np.ndarray, out: np.ndarray, run: Run) -> None:
-        """One matrix product for each block of rows."""
+        """Write the scores (N, k): one matrix product for each block of rows."""
         W = w.reshape(self.X.shape[1], self.k)
 
         def block(a: int, b: int) -> None:
@@ -77,38 +62,26 @@ class DenseFeatures:
         run(block, _blocks(self.X.shape[0], _ROWS))
 
     def gradient(self, q: np.ndarray, out: np.ndarray, run: Run) -> None:
-        """One matrix product for each block of rows, added in order."""
+        """Write ``Phi' q``, the moments under labels ``q`` (N, k): a product for each block of rows, added in order."""
         n = self.X.shape[0]
         G = out.reshape(self.X.shape[1], self.k)
         G[:] = 0.0
         for part in run(lambda a, b: self.X[a:b].T @ q[a:b], _blocks(n, max(_ROWS, -(-n // _DENSE_PARTS)))):
             G += part
 
-    def totals(self, share: np.ndarray) -> np.ndarray:
-        """Weighted sum of each feature."""
-        return share @ self.X
-
     def squares(self, share: np.ndarray) -> np.ndarray:
-        """Weighted sum of each feature's squares, for every label."""
+        """Weighted sum of the squares of what each weight is multiplied with: of each feature, for every label."""
         total = np.zeros(self.X.shape[1])
         for a, b in _blocks(self.X.shape[0], _ROWS):
             total += share[a:b] @ self.X[a:b] ** 2
         return np.repeat(total, self.k)
 
-    def signed(self) -> np.ndarray:
-        """Which features are negative somewhere."""
-        return np.asarray((self.X < 0).any(axis=0))
-
-    def present(self, rows: np.ndarray) -> np.ndarray:
-        """Which features are not 0 somewhere in these rows."""
-        return np.asarray(self.X[rows].any(axis=0))
-
     def matrix(self) -> sparse.csr_matrix:
-        """``Phi``, a block for each node and feature."""
+        """``Phi`` (N k, n_weights): row ``i k + a`` makes the score of label ``a`` at node ``i``."""
         return sparse.csr_matrix(sparse.kron(self.X, sparse.eye(self.k), format="csr"))
 
 
-class SparseFeatures:
+class SparseFeatures(_NodeFeatures):
     """A CSR matrix with weights for some labels of each feature.
 
     Parameters
@@ -121,7 +94,8 @@ class SparseFeatures:
     """
 
     def __init__(self, X: sparse.csr_matrix, k: int, start: np.ndarray, label: np.ndarray):
-        self.X, self.k, self.label = X, k, label
+        super().__init__(X, k)
+        self.label = label
         self.start = start.astype(np.int32 if label.size < 2**31 else np.int64)  # half the memory to look up
         self.n_weights = label.size
 
@@ -146,7 +120,7 @@ class SparseFeatures:
         return start, label.astype(np.int32)
 
     def scores(self, w: np.ndarray, out: np.ndarray, run: Run) -> None:
-        """One pass over the nonzeros, in blocks of rows."""
+        """Write the scores (N, k): one pass over the nonzeros, in blocks of rows."""
         X = self.X
         full = self.n_weights == X.shape[1] * self.k
 
@@ -159,7 +133,7 @@ class SparseFeatures:
         run(block, _blocks(X.shape[0], _ROWS))
 
     def gradient(self, q: np.ndarray, out: np.ndarray, run: Run) -> None:
-        """One pass over the nonzeros: in blocks of columns, or of rows, with a sum each, where weights are few."""
+        """Write ``Phi' q``: one pass over the nonzeros, in blocks of columns, or of rows where weights are few."""
         if self.n_weights == self.X.shape[1] * self.k:
             C = self.columns
 
@@ -179,24 +153,11 @@ class SparseFeatures:
         for part in run(rows, _blocks(X.shape[0], max(1, -(-X.shape[0] // _PARTS)))):
             out += part
 
-    def totals(self, share: np.ndarray) -> np.ndarray:
-        """Weighted sum of each feature."""
-        return self.X.T @ share
-
     def squares(self, share: np.ndarray) -> np.ndarray:
         """Weighted sum of each feature's squares, for the labels that it has weights for."""
         X = self.X
         counts = np.repeat(share, np.diff(X.indptr)) * X.data**2
         return np.repeat(np.bincount(X.indices, counts, minlength=X.shape[1]), np.diff(self.start))
-
-    def signed(self) -> np.ndarray:
-        """Which features are negative somewhere."""
-        return np.bincount(self.X.indices[self.X.data < 0], minlength=self.X.shape[1]) > 0
-
-    def present(self, rows: np.ndarray) -> np.ndarray:
-        """Which features are not 0 somewhere in these rows."""
-        counted = np.repeat(rows, np.diff(self.X.indptr)) & (self.X.data != 0)
-        return np.bincount(self.X.indices[counted], minlength=self.X.shape[1]) > 0
 
     def matrix(self) -> sparse.csr_matrix:
         """``Phi``, an entry for each nonzero and label of its feature."""

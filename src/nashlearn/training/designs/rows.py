@@ -14,11 +14,20 @@ import scipy.sparse as sp
 
 from nashlearn.training.designs.row_products import csr_moments, csr_scores
 
-__all__ = ["PerClass", "Shared"]
+__all__ = ["PerClass", "Shared", "diagonals"]
 
 
 def _dense(block: Any) -> np.ndarray:
     return block.toarray() if sp.issparse(block) else block
+
+
+def _squares(block: Any) -> Any:
+    return block.multiply(block).tocsr() if sp.issparse(block) else block * block
+
+
+def diagonals(J: np.ndarray, k: int) -> np.ndarray:
+    """The diagonals (k, rows) of matrices (k, k) whose lower triangles are packed in ``J``."""
+    return J[[c * (c + 3) // 2 for c in range(k)]]
 
 
 def _ridge_solve(A: np.ndarray, b: np.ndarray, ridge: float) -> np.ndarray:
@@ -76,11 +85,9 @@ class PerClass:
                 part, scale = (rows[some], weight[some]) if some.size < 0.7 * weight.size else (rows, weight)
                 blocks[c, :, e, :] += (part * scale[:, None]).T @ part
 
-    def add_diagonal(self, block: Any, J: np.ndarray, out: np.ndarray) -> None:
-        """Add the diagonal of a block's curvature to ``out``, shaped as the weights."""
-        diagonal = J[[c * (c + 3) // 2 for c in range(self.k)]]
-        squares = block.multiply(block).tocsr() if sp.issparse(block) else block * block
-        out[:, : self.d] += (squares.T @ diagonal.T).T
+    def add_diagonal(self, block: Any, diagonal: np.ndarray, out: np.ndarray) -> None:
+        """Add the diagonal of a block's curvature to ``out``, shaped as the weights; that of Jacobians is (k, rows)."""
+        out[:, : self.d] += (_squares(block).T @ diagonal.T).T
         out[:, self.d] += self.bias**2 * diagonal.sum(axis=1)
 
     def reach(self, sizes: np.ndarray, W: np.ndarray) -> float:
@@ -100,9 +107,8 @@ class PerClass:
         """Weights whose scores best fit, in mean square, the residual that ``moments`` came from."""
         gram = np.zeros((self.d + 1, self.d + 1))
         for part, block in problem.blocks():
-            weighted = (
-                block.multiply(problem.omega[part, None]) if sp.issparse(block) else (block * problem.omega[part, None])
-            )
+            share = problem.omega[part, None]
+            weighted = block.multiply(share) if sp.issparse(block) else block * share
             gram[: self.d, : self.d] += _dense(weighted.T @ block)
             gram[self.d, : self.d] += self.bias * np.asarray(weighted.sum(axis=0)).ravel()
         gram[: self.d, self.d] = gram[self.d, : self.d]
@@ -129,23 +135,17 @@ class Shared:
         G[: self.d] += block.T @ residual.sum(axis=1)
         G[self.d :] += residual.sum(axis=0)
 
-    def _diagonals(self, J: np.ndarray) -> np.ndarray:
-        return J[[c * (c + 3) // 2 for c in range(self.m)]]  # thresholds are independent: J is diagonal
-
     def add_curvature(self, block: Any, J: np.ndarray, H: np.ndarray) -> None:
         """Add the curvature of a block to ``H``."""
-        J = self._diagonals(J)
-        block = _dense(block)
+        J, block = diagonals(J, self.m), _dense(block)  # thresholds are independent: Jacobians are diagonal
         H[: self.d, : self.d] += (block * J.sum(axis=0)[:, None]).T @ block
         H[self.d :, : self.d] += J @ block
         np.einsum("jj->j", H)[self.d :] += J.sum(axis=1)
 
-    def add_diagonal(self, block: Any, J: np.ndarray, out: np.ndarray) -> None:
-        """Add the diagonal of a block's curvature to ``out``."""
-        J = self._diagonals(J)
-        squares = block.multiply(block).tocsr() if sp.issparse(block) else block * block
-        out[: self.d] += squares.T @ J.sum(axis=0)
-        out[self.d :] += J.sum(axis=1)
+    def add_diagonal(self, block: Any, diagonal: np.ndarray, out: np.ndarray) -> None:
+        """Add the diagonal of a block's curvature to ``out``; that of Jacobians is (m, rows)."""
+        out[: self.d] += _squares(block).T @ diagonal.sum(axis=0)
+        out[self.d :] += diagonal.sum(axis=1)
 
     def reach(self, sizes: np.ndarray, w: np.ndarray) -> float:
         """The mean of ``sum_l |w| |x| + |b_l|``, where ``sizes`` are the means of ``|x|``."""
@@ -167,8 +167,7 @@ class Shared:
     def least_squares(self, problem: Any, moments: np.ndarray) -> np.ndarray:
         """Weights whose scores best fit, in mean square, the residual that ``moments`` came from."""
         H = np.zeros((self.size, self.size))
-        packed = np.zeros((self.m * (self.m + 1) // 2, 1))
-        packed[[c * (c + 3) // 2 for c in range(self.m)]] = 1.0
+        packed = np.ones((self.m * (self.m + 1) // 2, 1))
         for part, block in problem.blocks():
             self.add_curvature(block, packed * problem.omega[part], H)
         H = np.tril(H) + np.tril(H, -1).T

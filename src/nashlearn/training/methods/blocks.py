@@ -172,21 +172,23 @@ class Blocks(Method):
         problem, alpha = run.problem, run.alpha
         w = (problem.moments - problem.design.moments(problem.first, problem.omega)) / alpha
         kept, every = no_replies(problem.games.offset), np.arange(len(problem.games))
-        self._visit(run, w, kept, every, problem.first, np.zeros(every.size), np.zeros(w.size))
+        data, offset, no_entropy = problem.design.attributes, problem.games.offset, np.zeros(every.size)
+        visit(w, data, every, offset, problem.omega, alpha, problem.first, no_entropy, kept, np.zeros(w.size))
         return BlockState(w, w.copy(), kept, run.tol), None
 
     def update(self, run: Run, state: BlockState) -> tuple[BlockState, Offer | None]:
         """A pass over all sentences, and a certificate where the gaps met on the way promise one."""
         problem, progress = run.problem, run.progress
         w, kept, change = state.w, state.kept, np.zeros(state.w.size)
-        reply, entropy = np.empty(problem.games.offset[-1]), np.zeros(len(problem.games))
+        data, offset = problem.design.attributes, problem.games.offset
+        reply, entropy = np.empty(offset[-1]), np.zeros(len(problem.games))
         seen, reached = 0.0, _reached(run, state)
         inner = float(np.clip(_SHARPER * run.tol * abs(reached), _FINAL, _INNER)) if reached else _INNER
         order = run.rng.permutation(len(problem.games))
         for start in range(0, order.size, _BATCH):
             part = order[start : start + _BATCH]
             problem.replies(w, part, inner, reply, entropy)
-            seen += self._visit(run, w, kept, part, reply, entropy, change)
+            seen += visit(w, data, part, offset, problem.omega, run.alpha, reply, entropy, kept, change)
             state.taken += 1
             state.average += (2.0 / (state.taken + 1.0)) * (w - state.average)
             if progress.late:
@@ -197,19 +199,6 @@ class Blocks(Method):
             state.goal *= 0.5
             return state, self._certified(run, state)
         return state, Offer(w, np.inf, -np.inf)
-
-    def _visit(
-        self,
-        run: Run,
-        w: np.ndarray,
-        kept: Replies,
-        part: np.ndarray,
-        reply: np.ndarray,
-        entropy: np.ndarray,
-        change: np.ndarray,
-    ) -> float:
-        data, offset = run.problem.design.attributes, run.problem.games.offset
-        return visit(w, data, part, offset, run.problem.omega, run.alpha, reply, entropy, kept, change)
 
     def _certified(self, run: Run, state: BlockState) -> Offer:
         """The better of the last weights and their average."""

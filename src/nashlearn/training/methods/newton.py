@@ -22,6 +22,7 @@ from numba import njit
 from scipy.sparse.linalg import LinearOperator, cg
 
 from nashlearn.games.rows.kernels import tangent
+from nashlearn.training.designs.rows import diagonals
 from nashlearn.training.driver import Offer, Run
 from nashlearn.training.methods.rows import RowMethod
 from nashlearn.training.methods.search import first_descent
@@ -120,7 +121,7 @@ class _Curvature:
         """Diagonal of the Hessian, shaped as the weights."""
         out = np.zeros(self.problem.design.shape)
         for block, packed in self.blocks():
-            self.problem.design.add_diagonal(block, packed, out)
+            self.problem.design.add_diagonal(block, diagonals(packed, self.problem.k), out)
         return self.scale * out
 
     def product(self, v: np.ndarray) -> np.ndarray:

@@ -60,7 +60,7 @@ def stepped(stream: Stream, problem: Problem, rate: float = _RATE) -> Stream:
         gradient = problem.alpha * weight.mean() * w
         design.add_moments(block, share[:, None] * (Q - problem.truth(part)), gradient)
         size = np.zeros(design.shape)
-        design.add_diagonal(block, _identity(Q.shape[1], weight.size), size)
+        design.add_diagonal(block, np.ones((Q.shape[1], weight.size)), size)
         np.maximum(largest, np.sqrt(size / weight.size), out=largest)
         squares += gradient**2
         scale = largest * np.sqrt(squares)
@@ -68,10 +68,3 @@ def stepped(stream: Stream, problem: Problem, rate: float = _RATE) -> Stream:
         steps += 1
         average += (1.0 + _FORGET) / (steps + _FORGET) * (w - average)
     return Stream(w, average, squares, largest, steps)
-
-
-def _identity(k: int, n: int) -> np.ndarray:
-    """Packed lower triangles of ``n`` unit matrices (k, k)."""
-    packed = np.zeros((k * (k + 1) // 2, n))
-    packed[[c * (c + 3) // 2 for c in range(k)]] = 1.0
-    return packed
