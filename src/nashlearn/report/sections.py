@@ -169,13 +169,10 @@ def confusion(
 
 def certificate(estimator: Any) -> dict[str, Any]:
     """Objective and bound over time, and where training ended."""
-    history = [
-        [one.n_iter, one.seconds, one.objective, one.bound, one.gap] for one in getattr(estimator, "history_", [])
-    ]
     return {
         "type": "certificate",
         "title": "The certificate of training",
-        "history": thinned(history),
+        "history": thinned(getattr(estimator, "history_", [])),
         "objective": estimator.objective_,
         "gap": estimator.dual_gap_,
         "tol": estimator.tol,

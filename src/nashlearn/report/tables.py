@@ -47,15 +47,11 @@ class _Table:
         self.labels = self._labels(y, "y")
         if self.labels.size == 0:
             raise ValueError("X and y must hold at least one row.")
-        self.baselines = dict(baselines or {})
-        self.names = ["this model", *self.baselines]
-        answerers = {"model": model, **self.baselines}
-        self.options = np.column_stack([self._answers(name, one) for name, one in answerers.items()])
-        self.label_names = strings(label_names, self.classes)
-        rest = self.possible[len(self.classes) :] if self.aligned else self.possible
-        self.answer_names = (self.label_names if self.aligned else []) + (
-            ["abstain"] if hasattr(self.estimator, "abstain_label") else strings(label_names, rest)
-        )
+        self.answerers = {"this model": model, **(baselines or {})}
+        self.options = np.column_stack([self._answers(name, one) for name, one in self.answerers.items()])
+        self.label_names, self.answer_names = (strings(label_names, one) for one in (self.classes, self.possible))
+        if hasattr(self.estimator, "abstain_label"):
+            self.answer_names[-1] = "abstain"
         if texts is not None and len(texts) != self.labels.size:
             raise ValueError(f"texts must hold one text for each of the {self.labels.size} rows; got {len(texts)}.")
         self.texts = texts
@@ -67,10 +63,11 @@ class _Table:
         if hasattr(answerer, "predict"):
             last, features = self._behind(answerer)
             answer = getattr(last, "predict_or_abstain", last.predict)(features)
+        who = "model" if answerer is self.model else name
         given, why = np.asarray(answer, dtype=object).tolist(), "is not among the answers of the model"
-        found = positions(given, self.possible, f"{name} holds", why)
+        found = positions(given, self.possible, f"{who} holds", why)
         if found.size != self.labels.size:
-            raise ValueError(f"{name} gave {found.size} answers for {self.labels.size} rows.")
+            raise ValueError(f"{who} gave {found.size} answers for {self.labels.size} rows.")
         return found
 
     def _labels(self, labels: Any, name: str) -> np.ndarray:
@@ -107,10 +104,9 @@ class _Table:
         paid = costs[self.options, self.labels[:, None]].astype(np.float64)
         return Measure(name, paid, np.ones_like(paid), percent=percent)
 
-    def error(self, name: str = "Error rate") -> Measure:
+    def error(self) -> Measure:
         """The share of rows that are not given their label; abstentions count as errors."""
-        m, k = self.costs.shape
-        return self.measure(name, (np.arange(m)[:, None] != np.arange(k)).astype(float), percent=True)
+        return self.measure("Error rate", 1.0 - np.eye(*self.costs.shape), percent=True)
 
     def examples(self, rows: np.ndarray) -> list[dict[str, Any]]:
         """What is shown of rows: their text and the likely answers."""
@@ -133,7 +129,7 @@ class _Table:
         names, costs = (self.answer_names, self.label_names), self.costs
         matrix = confusion(self.options[:, 0], self.labels, *names, costs, "rows", self.examples, self.aligned)
         worst = (unit, expected, float(costs.max()))
-        return self.page.report(kind, self.estimator, self.names, measures, "rows", [*own, matrix], worst)
+        return self.page.report(kind, self.estimator, self.answerers, measures, "rows", [*own, matrix], worst)
 
 
 def _short(value: Any) -> str:
@@ -204,7 +200,7 @@ def _errors(table: _Table) -> dict[str, Any]:
         "offsets": offsets,
         "series": [
             {"name": name, "counts": np.bincount(off[:, j] - low, minlength=offsets.size)}
-            for j, name in enumerate(table.names)
+            for j, name in enumerate(table.answerers)
         ],
         "examples": {
             int(d): table.examples(np.flatnonzero(first == d)[:6]) for d in offsets if d and (first == d).any()
@@ -237,7 +233,7 @@ def abstention_report_data(
 
 def _coverage(table: _Table) -> dict[str, Any]:
     """Coverage, error where it answers and mean cost, when rows are answered up to each threshold."""
-    rankings = {name: table.ranking(peer) for name, peer in {"this model": table.model, **table.baselines}.items()}
+    rankings = {name: table.ranking(peer) for name, peer in table.answerers.items()}
     curves = [_curve(table, name, *ranking) for name, ranking in rankings.items() if ranking is not None]
     k = len(table.classes)
     own = table.options[:, 0]
