@@ -330,14 +330,13 @@ def _refuse_callables(parts: Mapping[str, Any]) -> None:
 
 
 def _certificate(estimator: Any) -> dict[str, Any]:
-    history = [list(row) for row in getattr(estimator, "history_", [])]
     return {
         "estimator": type(estimator).__name__,
         "objective": _finite(float(estimator.objective_)),
         "dual_gap": _finite(float(estimator.dual_gap_)),
         "tol": float(estimator.tol),
         "n_iter": int(estimator.n_iter_),
-        "history": [[_finite(value) for value in row] for row in history],
+        "history": [[_finite(value) for value in row] for row in getattr(estimator, "history_", [])],
     }
 
 

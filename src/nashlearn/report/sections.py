@@ -208,11 +208,11 @@ def risk(estimator: Any, unit: str, measured: float | None, largest: float | Non
     }
 
 
-def thinned(points: list[Any], limit: int = _POINTS) -> list[Any]:
-    """At most ``limit`` of the points, first and last included."""
-    if len(points) <= limit:
+def thinned(points: list[Any]) -> list[Any]:
+    """As many of the points as a curve shows, first and last included."""
+    if len(points) <= _POINTS:
         return points
-    return [points[i] for i in np.unique(np.linspace(0, len(points) - 1, limit).astype(int))]
+    return [points[i] for i in np.unique(np.linspace(0, len(points) - 1, _POINTS).astype(int))]
 
 
 def positions(answers: Sequence[Any], possible: Sequence[Any], who: str, why: str) -> np.ndarray:
