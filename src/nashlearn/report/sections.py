@@ -52,14 +52,10 @@ def _replicates(measure: Measure, rng: np.random.Generator) -> np.ndarray:
     """
     m = measure.top.shape[1]
     kinds, counts = np.unique(np.hstack([measure.top, measure.bottom]), axis=0, return_counts=True)
-    n = int(counts.sum())
-    found = np.empty((_REPLICATES, m))
-    step = max(1, _BLOCK // counts.size)
-    for start in range(0, _REPLICATES, step):
-        size = min(step, _REPLICATES - start)
-        sums = rng.multinomial(n, counts / n, size=size).astype(np.float64) @ kinds
-        found[start : start + size] = _ratio(sums[:, :m], sums[:, m:])
-    return found
+    n, step = int(counts.sum()), max(1, _BLOCK // counts.size)
+    sizes = [min(step, _REPLICATES - start) for start in range(0, _REPLICATES, step)]
+    sums = np.vstack([rng.multinomial(n, counts / n, size=size).astype(np.float64) @ kinds for size in sizes])
+    return _ratio(sums[:, :m], sums[:, m:])
 
 
 def _interval(values: np.ndarray, confidence: float) -> dict[str, float]:
