@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from nashlearn.report.baselines import possible_answers, split
+from nashlearn.report.baselines import Stakes, split
 from nashlearn.report.sections import Measure, confusion, likely, positions, strings, thinned
 from nashlearn.report.summary import Page, PageOptions
 
@@ -24,7 +24,7 @@ class TableOptions(PageOptions, total=False):
     texts: Sequence[str] | None
 
 
-class _Table:
+class _Table(Stakes):
     """Answers of a model and of its baselines to rows with labels, as positions in its costs."""
 
     def __init__(
@@ -40,10 +40,7 @@ class _Table:
     ):
         self.model, self.X, self.page = model, X, Page(title, **page)
         _, self.estimator = split(model)
-        self.costs = np.asarray(self.estimator._game.costs)
-        self.classes = np.asarray(self.estimator.classes_).tolist()
-        self.possible = possible_answers(self.estimator)
-        self.aligned = self.possible[: len(self.classes)] == self.classes
+        super().__init__(self.estimator)
         self.labels = self._labels(y, "y")
         if self.labels.size == 0:
             raise ValueError("X and y must hold at least one row.")
@@ -157,11 +154,10 @@ def classification_report_data(
         As in :mod:`nashlearn.report`.
     """
     table = _Table(model, X, y, title, **options)
-    zero_one = np.array_equal(table.costs, 1.0 - np.eye(len(table.classes)))
-    measures = [table.error()] if zero_one else [table.measure("Mean cost", table.costs)]
-    if table.aligned and not zero_one:
+    measures = [] if table.zero_one else [table.measure("Mean cost", table.costs)]
+    if table.aligned:
         measures.append(table.error())
-    unit = "error per row" if zero_one else "cost per row"
+    unit = "error per row" if table.zero_one else "cost per row"
     return table.report("classification", measures, unit, [])
 
 
