@@ -13,7 +13,7 @@ import torch
 import triton
 import triton.language as tl
 
-from nashlearn.torch.triton_rows import accumulator, sums
+from nashlearn.torch.triton_rows import LOG2_E, accumulator, root, sums
 
 __all__ = ["WIDEST", "solve"]
 
@@ -76,17 +76,8 @@ def _message(
 def _threshold(c, live, width, P: tl.constexpr, ACC: tl.constexpr):
     """The reply ``p`` with ``width p = [c - tau]_+``: Newton's iteration from below."""
     v = tl.where(live, tl.maximum((c - tl.max(c, 0)) / width, -2.0), -2.0)
-    t = tl.full((), -1.0, ACC)
-    support = tl.full((), P + 1, ACC)
-    shrinking = True
-    while shrinking:
-        above = (v > t).to(ACC)
-        count, excess = sums(above, v * above, 0)
-        shrinking = (count < support) & (count > 0)
-        t = tl.where(shrinking, (excess - 1.0) / count, t)
-        support = tl.where(shrinking, count, support)
-    # Newton ends where the entries above t exceed it by 1 in all.
-    return tl.maximum(v - t, 0.0)
+    # The root is where the entries above it exceed it by 1 in all.
+    return tl.maximum(v - root(v, tl.full((), -1.0, ACC), P), 0.0)
 
 
 @triton.jit
@@ -103,7 +94,7 @@ def _sweep(
     if not SHARED:
         turned = a[:, None] + a[None, :] * K
     square = live[:, None] & live[None, :]
-    scale = 1.4426950408889634 / (tl.full((), 1.0, ACC) * smoothing)
+    scale = LOG2_E / (tl.full((), 1.0, ACC) * smoothing)
     given = tl.load(lengths + pid).to(tl.int32)
     n = tl.maximum(given, 0)
     node += pid * steps * K
