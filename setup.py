@@ -192,8 +192,19 @@ class BuildKernels(build_ext):
         return digest.hexdigest()[:24]
 
 
+def sweep() -> None:
+    """Remove what an earlier build has left: libraries and files whose source is gone would be packed with the rest."""
+    for folder in Path("build").glob("lib*"):
+        shutil.rmtree(folder)
+    modules = {path.stem for path in ROOM.glob("*.pyx")}
+    for library in (*ROOM.glob("**/*.so"), *ROOM.glob("**/*.pyd")):
+        if library.name.partition(".")[0] not in modules:
+            library.unlink()
+
+
 if __name__ == "__main__":
     os.chdir(ROOT)
+    sweep()
     borrow_compiler()
     setup(
         ext_modules=extensions(),
