@@ -36,7 +36,7 @@ X86 = sysconfig.get_platform().endswith(("x86_64", "amd64"))  # not universal2, 
 STRICT = "-O3 -g0 -DNDEBUG -fno-math-errno -fno-trapping-math -fno-signed-zeros -fopenmp-simd -ffp-contract=off".split()
 CONTRACTED = ["-ffp-contract=fast"]
 REORDERED = ["-fassociative-math", "-ffp-contract=fast"]
-OWN_FLAGS = {"rows": REORDERED, "forest": CONTRACTED, "replies": CONTRACTED}
+OWN_FLAGS = {"rows": REORDERED, "csr": REORDERED, "forest": CONTRACTED, "replies": CONTRACTED}
 BASELINE = ["cpu"]  # modules that run before a level is chosen
 
 SANITIZED = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer".split()

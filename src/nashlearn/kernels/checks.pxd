@@ -21,7 +21,11 @@ cdef bint is_narrow(object array, str name) except -1
 cdef const void* vector(object array, str name, Kind kind, Py_ssize_t n) except NULL
 cdef const void* matrix(object array, str name, Kind kind, Py_ssize_t n, Py_ssize_t m) except NULL
 cdef const void* cube(object array, str name, Kind kind, Py_ssize_t n, Py_ssize_t m, Py_ssize_t k) except NULL
-# The same, to be written to.
+# The address of a matrix whose rows are contiguous and lie ``apart`` entries from each other.
+cdef const void* rows_apart(
+    object array, str name, Kind kind, Py_ssize_t n, Py_ssize_t m, Py_ssize_t* apart
+) except NULL
+# The same as the first three, to be written to.
 cdef void* vector_out(object array, str name, Kind kind, Py_ssize_t n) except NULL
 cdef void* matrix_out(object array, str name, Kind kind, Py_ssize_t n, Py_ssize_t m) except NULL
 cdef void* cube_out(object array, str name, Kind kind, Py_ssize_t n, Py_ssize_t m, Py_ssize_t k) except NULL

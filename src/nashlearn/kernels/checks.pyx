@@ -101,7 +101,7 @@ cdef void* _address(object array, str name, int kind, tuple shape, bint write) e
     found = view.buf
     fits = (
         view.ndim == len(shape)
-        and _kind(&view) == kind
+        and _kind(&view) == <int> kind
         and not (write and view.readonly)
         and PyBuffer_IsContiguous(&view, c"C")
         and (<size_t> found) % <size_t> view.itemsize == 0
@@ -126,6 +126,32 @@ cdef const void* matrix(object array, str name, Kind kind, Py_ssize_t n, Py_ssiz
 
 cdef const void* cube(object array, str name, Kind kind, Py_ssize_t n, Py_ssize_t m, Py_ssize_t k) except NULL:
     return _address(array, name, kind, (n, m, k), False)
+
+
+cdef const void* rows_apart(
+    object array, str name, Kind kind, Py_ssize_t n, Py_ssize_t m, Py_ssize_t* apart
+) except NULL:
+    cdef Py_buffer view
+    cdef void* found
+    cdef bint fits
+    _take(array, name, &view)
+    found = view.buf
+    fits = (
+        view.ndim == 2
+        and _kind(&view) == <int> kind
+        and (n < 0 or view.shape[0] == n)
+        and (m < 0 or view.shape[1] == m)
+        and (view.shape[1] < 2 or view.strides[1] == view.itemsize)
+        and view.strides[0] >= 0
+        and view.strides[0] % view.itemsize == 0
+        and (<size_t> found) % <size_t> view.itemsize == 0
+    )
+    if fits:
+        apart[0] = view.strides[0] // view.itemsize
+    PyBuffer_Release(&view)
+    if not fits:
+        raise _wrong(name, kind, (n, m), False, array)
+    return found if found != NULL else &_nothing
 
 
 cdef void* vector_out(object array, str name, Kind kind, Py_ssize_t n) except NULL:
