@@ -1,4 +1,5 @@
-# Every target sets up its own .venv: a fresh clone needs Python 3.11 or later, make and PyPI, nothing else.
+# Every target sets up its own .venv: a fresh clone needs Python 3.11 or later, make and PyPI, nothing else. The kernels
+# are compiled on installation, by Zig's C compiler from PyPI where the machine has none.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,6 +7,8 @@ STAMP := $(VENV)/.dev
 BENCH_STAMP := $(VENV)/.bench
 REPRO_STAMP := $(VENV)/.reproduce
 SLOW_STAMP := $(VENV)/.slow
+KERNEL_STAMP := $(VENV)/.kernels
+KERNELS := $(wildcard src/nashlearn/kernels/*.pyx src/nashlearn/kernels/*.pxd src/nashlearn/kernels/*.h)
 
 # Data for reproductions, where a checkout lies beside it and the caller has not chosen another place.
 ifndef NASHLEARN_DATA
@@ -35,8 +38,13 @@ help:
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(STAMP): pyproject.toml | $(BIN)/python
+$(STAMP): pyproject.toml setup.py build_tools/backend.py | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $@ $(KERNEL_STAMP)
+
+# Kernels that changed since are compiled again, the others are kept.
+$(KERNEL_STAMP): $(KERNELS) $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
 # LIBLINEAR is compiled on installation; where that fails the benchmarks report it as not installed.
@@ -61,15 +69,15 @@ $(SLOW_STAMP): pyproject.toml $(STAMP)
 	  || echo "no browser could be installed: the tests in tests/browser are skipped"
 	@touch $@
 
-demo: $(STAMP)
+demo: $(KERNEL_STAMP)
 	$(BIN)/python examples/demo.py
 
-lint: $(STAMP)
+lint: $(KERNEL_STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: $(STAMP)
+format: $(KERNEL_STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -80,7 +88,7 @@ test-slow: lint $(SLOW_STAMP)
 	$(BIN)/python -m pytest -n 2
 	$(BIN)/python -m tests.mutants
 
-test-mutants: $(STAMP)
+test-mutants: $(KERNEL_STAMP)
 	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 # torch stays away: what needs it skips, and so the core is tested without it too.
@@ -94,7 +102,7 @@ test-oldest:
 	$(OLDEST)/bin/python -m pytest -n 2 -m "not slow" tests/games tests/training tests/estimators tests/datasets tests/sturdy
 
 SECONDS ?= 300
-fuzz: $(SLOW_STAMP)
+fuzz: $(SLOW_STAMP) $(KERNEL_STAMP)
 	$(BIN)/python -m fuzz --seconds $(SECONDS) $(TARGETS)
 
 # Strict, so that what could not be looked up fails; a list, since a package that is skipped, as this one, would fail too.
@@ -102,15 +110,16 @@ audit: $(SLOW_STAMP)
 	$(BIN)/python -m pip list --format=freeze --exclude-editable > $(VENV)/audit.txt
 	$(BIN)/python -m pip_audit --strict --disable-pip --no-deps --requirement $(VENV)/audit.txt
 
-bench: $(BENCH_STAMP)
+bench: $(BENCH_STAMP) $(KERNEL_STAMP)
 	$(BIN)/python -m benchmarks $(PARTS)
 
-reproduce: $(REPRO_STAMP)
+reproduce: $(REPRO_STAMP) $(KERNEL_STAMP)
 	$(BIN)/python -m reproduce $(TABLES)
 
-docs: $(STAMP)
+docs: $(KERNEL_STAMP)
 	MPLBACKEND=agg $(BIN)/python -m sphinx -W --keep-going -q -d build/docs-trees docs build/docs
 
 clean:
-	rm -rf $(VENV) .venv-oldest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest build dist src/nashlearn/kernels/*.so src/nashlearn/kernels/v2 src/nashlearn/kernels/v3 \
+	  src/nashlearn/kernels/default src/nashlearn/kernels/sanitized .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,10 @@
+from nashlearn.kernels.core_simplex cimport Core, Matrix
+from nashlearn.kernels.quadratic cimport MatrixLoss
+
+cdef class Cost(MatrixLoss):
+    cdef object kept  # the arrays that the addresses belong to
+    cdef Matrix matrix
+    cdef const double* floor  # smallest entry of each column
+    cdef double scale  # largest entry beyond that
+    cdef Core core(self, void* room) noexcept nogil
+    cdef void* beyond(self, void* room) noexcept nogil

@@ -1,0 +1,34 @@
+"""What a loss offers to compiled code, one row at a time, in float64. cimport this to add a loss.
+
+A loss never changes after it was made. ``room`` is scratch of the caller's, one for each thread: as many bytes as
+room_size says, aligned as malloc aligns, of unspecified content; no two arguments overlap.
+"""
+
+cdef class Loss:
+    cdef readonly Py_ssize_t k  # labels: the length of scores and of q
+    cdef readonly Py_ssize_t options  # the length of p
+
+    cdef size_t room_size(self) noexcept nogil
+    # Called before the first equilibrium; what one row leaves in the room for the next is the loss's own affair.
+    cdef void begin(self, void* room) noexcept nogil
+    # Write the equilibrium of scores f into q and p and return its value.
+    cdef double equilibrium(self, const double* f, double* q, double* p, void* room) noexcept nogil
+    # Add L' p, what p loses to each label, to reward; return what it loses whatever the label.
+    cdef double gain(self, const double* p, double* reward) noexcept nogil
+    # max_q <reward, q> - a/2 |q|^2: what the best adversary gets; a may be 0.
+    cdef double reply(self, const double* reward, double a) noexcept nogil
+    # min_i (L q)_i, the Bayes risk of the label distribution q.
+    cdef double risk(self, const double* q, void* room) noexcept nogil
+    # What may be taken off all scores of a row without changing the game but for its value: the largest of them.
+    cdef double common(self, const double* f) noexcept nogil
+    # Write argmax_q <g, q> - a/2 |q|^2 + min_p <p, L q> over the first m labels into q, and its p. On entry q is any
+    # point of the simplex: a good one saves work, none changes the answer. m < k for losses with contenders only.
+    cdef void prox(self, Py_ssize_t m, const double* g, double a, double* q, double* p, void* room) noexcept nogil
+    # Mark in near (k) the labels that may soon enter the proximal step q of g, its support included; all of them,
+    # unless the loss takes steps on a subset.
+    cdef void contenders(self, const double* g, double a, const double* q, unsigned char* near) noexcept nogil
+    # Write an element of the generalised Jacobian (k, k) of prox in g, where p > 0 in the entries that tight marks;
+    # return the number of nonzero rows, 0 where q is locally constant and nothing was written.
+    cdef Py_ssize_t tangent(
+        self, double a, const double* q, const unsigned char* tight, double* jacobian, void* room
+    ) noexcept nogil

@@ -1,0 +1,246 @@
+"""The loss that others derive from, and the solver of rows that serves them all."""
+
+from libc.math cimport NAN, isnan
+from libc.string cimport memset
+from nashlearn.kernels.checks cimport (
+    DOUBLE,
+    MARK,
+    SINGLE,
+    Kind,
+    extent,
+    is_single,
+    matrix,
+    matrix_out,
+    vector,
+    vector_out,
+)
+from nashlearn.kernels.scratch cimport Scratch, doubles
+from nashlearn.kernels.simd cimport simd_threshold, simd_top
+
+ctypedef fused real:
+    float
+    double
+
+
+cdef class Loss:
+    """A loss between the options of a predictor and the labels of an adversary.
+
+    Attributes
+    ----------
+    k, options : int
+        Entries of the adversary's strategy, and of the predictor's.
+    """
+
+    cdef size_t room_size(self) noexcept nogil:
+        return 0
+
+    cdef void begin(self, void* room) noexcept nogil:
+        pass
+
+    cdef double equilibrium(self, const double* f, double* q, double* p, void* room) noexcept nogil:
+        return NAN
+
+    cdef double gain(self, const double* p, double* reward) noexcept nogil:
+        return NAN
+
+    cdef double reply(self, const double* reward, double a) noexcept nogil:
+        cdef double top = simd_top(reward, self.k), t, mass, total = 0.0
+        cdef Py_ssize_t j
+        if a == 0.0:
+            return top
+        t = simd_threshold(reward, self.k, top, a)
+        for j in range(self.k):
+            mass = max(reward[j] - top - t, 0.0) / a
+            if mass > 0.0:
+                total += mass * (reward[j] - top - 0.5 * a * mass)
+        return top + total
+
+    cdef double risk(self, const double* q, void* room) noexcept nogil:
+        return NAN
+
+    cdef double common(self, const double* f) noexcept nogil:
+        return simd_top(f, self.k)
+
+    cdef void prox(self, Py_ssize_t m, const double* g, double a, double* q, double* p, void* room) noexcept nogil:
+        memset(p, 0, self.options * sizeof(double))
+
+    cdef void contenders(self, const double* g, double a, const double* q, unsigned char* near) noexcept nogil:
+        memset(near, 1, self.k)
+
+    cdef Py_ssize_t tangent(
+        self, double a, const double* q, const unsigned char* tight, double* jacobian, void* room
+    ) noexcept nogil:
+        return 0
+
+    def step(self, g, double a, q, p):
+        """Overwrite ``q`` (k,), a point of the simplex, with the proximal step of ``g`` (k,), and ``p`` with its own."""
+        cdef const double* g_at = <const double*> vector(g, "g", DOUBLE, self.k)
+        cdef double* q_at = <double*> vector_out(q, "q", DOUBLE, self.k)
+        cdef double* p_at = <double*> vector_out(p, "p", DOUBLE, self.options)
+        cdef Scratch room = Scratch(self.room_size())
+        if not a > 0.0:
+            raise ValueError(f"a must be positive; got {a}")
+        with nogil:
+            self.prox(self.k, g_at, a, q_at, p_at, room.at)
+
+    def jacobian(self, double a, q, tight, out):
+        """Write the generalised Jacobian of the step that ended at ``q`` into ``out`` (k, k); its nonzero rows."""
+        cdef const double* q_at = <const double*> vector(q, "q", DOUBLE, self.k)
+        cdef const unsigned char* marks = <const unsigned char*> vector(tight, "tight", MARK, self.options)
+        cdef double* found = <double*> matrix_out(out, "out", DOUBLE, self.k, self.k)
+        cdef Scratch room = Scratch(self.room_size())
+        cdef Py_ssize_t count
+        with nogil:
+            count = self.tangent(a, q_at, marks, found, room.at)
+        return count
+
+    def earned(self, scores, p, double a=0.0):
+        """``max_q <scores + L' p, q> - a/2 |q|^2``: what a best reply to ``p`` (options,) gets."""
+        cdef const double* f = <const double*> vector(scores, "scores", DOUBLE, self.k)
+        cdef const double* p_at = <const double*> vector(p, "p", DOUBLE, self.options)
+        cdef Scratch room = Scratch(self.k * sizeof(double))
+        cdef double* reward = <double*> room.at
+        cdef Py_ssize_t j
+        for j in range(self.k):
+            reward[j] = f[j]
+        return self.gain(p_at, reward) + self.reply(reward, a)
+
+
+cdef double _certified(
+    Loss loss, const double* f, const double* q, const double* p, double* relative, double* risk, void* room
+) noexcept nogil:
+    """The gap of two strategies; their risk into ``risk``.
+
+    It is taken relative to what scores have in common: it keeps its precision for scores of any size.
+    """
+    cdef Py_ssize_t j, k = loss.k
+    cdef double top = loss.common(f), lower
+    for j in range(k):
+        relative[j] = f[j] - top
+    lower = risk[0] = loss.risk(q, room)
+    for j in range(k):
+        if q[j] > 0.0:  # 0 * -inf must count as 0
+            lower += relative[j] * q[j]
+    return max(loss.gain(p, relative) + loss.reply(relative, 0.0) - lower, 0.0)
+
+
+cdef struct Rows:  # of one type, which the function that reads them knows
+    const void* scores
+    void* value
+    void* q
+    void* p
+    void* gap  # NULL, as entropy, where no certificate is asked for
+    void* entropy
+    Py_ssize_t n
+
+
+cdef void _solve(Loss loss, const Rows* rows, const real* kind, void* room, size_t at) noexcept nogil:
+    """Equilibria of all rows; single precision is computed in double and rounded, the gap is that of what is stored."""
+    cdef Py_ssize_t i, j, k = loss.k, options = loss.options
+    cdef double* relative = doubles(&at, k)
+    cdef double* f = doubles(&at, k)
+    cdef double* q = doubles(&at, k)
+    cdef double* spare = doubles(&at, options)
+    cdef double* p = spare
+    cdef double risk, gap
+    cdef real* value = <real*> rows.value
+    loss.begin(room)
+    for i in range(rows.n):
+        if real is double:
+            f, q = <double*> rows.scores + i * k, <double*> rows.q + i * k
+            p = <double*> rows.p + i * options if rows.p != NULL else spare
+            value[i] = loss.equilibrium(f, q, p, room)
+        else:
+            for j in range(k):
+                f[j] = (<const float*> rows.scores)[i * k + j]
+            value[i] = <float> loss.equilibrium(f, q, p, room)
+            _rounded(q, k, <float*> rows.q + i * k)
+            if rows.p != NULL:
+                _rounded(p, options, <float*> rows.p + i * options)
+        if rows.gap != NULL:
+            gap = _certified(loss, f, q, p, relative, &risk, room)
+            if isnan(value[i]):
+                gap = risk = NAN
+            (<real*> rows.gap)[i] = <real> gap
+            (<real*> rows.entropy)[i] = <real> risk
+
+
+cdef inline void _rounded(double* x, Py_ssize_t n, float* out) noexcept nogil:
+    """Write ``x`` in single precision, and what it has become back."""
+    cdef Py_ssize_t j
+    for j in range(n):
+        out[j] = <float> x[j]
+        x[j] = out[j]
+
+
+cdef int _run(Loss loss, Rows* rows, bint single) except -1:
+    """Lend scratch to :func:`_solve` and release the lock."""
+    cdef Scratch room = Scratch(loss.room_size())
+    cdef Scratch own = Scratch((3 * loss.k + loss.options) * sizeof(double))
+    with nogil:
+        if single:
+            _solve[float](loss, rows, NULL, room.at, <size_t> own.at)
+        else:
+            _solve[double](loss, rows, NULL, room.at, <size_t> own.at)
+    return 0
+
+
+def solve_rows(Loss loss not None, scores, value, q, p, gap, entropy):
+    """Equilibria of all rows of ``scores`` (n, k), float32 or float64, written into the last five arguments.
+
+    ``gap`` is what the strategies leave between them, ``entropy`` the risk of ``q``. A row with NaN gives NaN.
+    Cost: O(k) a row beside that of the loss.
+    """
+    cdef Rows rows
+    cdef bint single = is_single(scores, "scores")
+    cdef Kind kind = SINGLE if single else DOUBLE
+    rows.n = extent(scores, "scores", 0)
+    rows.scores = matrix(scores, "scores", kind, rows.n, loss.k)
+    rows.value = vector_out(value, "value", kind, rows.n)
+    rows.q = matrix_out(q, "q", kind, rows.n, loss.k)
+    rows.p = matrix_out(p, "p", kind, rows.n, loss.options)
+    rows.gap = vector_out(gap, "gap", kind, rows.n)
+    rows.entropy = vector_out(entropy, "entropy", kind, rows.n)
+    _run(loss, &rows, single)
+
+
+def equilibria(Loss loss not None, scores, value, q, p):
+    """What :func:`solve_rows` writes, without the certificate; ``p`` may be None, where nobody wants it."""
+    cdef Rows rows
+    cdef bint single = is_single(scores, "scores")
+    cdef Kind kind = SINGLE if single else DOUBLE
+    rows.n = extent(scores, "scores", 0)
+    rows.scores = matrix(scores, "scores", kind, rows.n, loss.k)
+    rows.value = vector_out(value, "value", kind, rows.n)
+    rows.q = matrix_out(q, "q", kind, rows.n, loss.k)
+    rows.p = NULL if p is None else matrix_out(p, "p", kind, rows.n, loss.options)
+    rows.gap = rows.entropy = NULL
+    _run(loss, &rows, single)
+
+
+def risk_rows(Loss loss not None, q, found):
+    """Bayes risks of all rows of ``q`` (n, k), written into ``found`` (n,)."""
+    cdef Py_ssize_t i, n = extent(q, "q", 0)
+    cdef const double* q_at = <const double*> matrix(q, "q", DOUBLE, n, loss.k)
+    cdef double* out = <double*> vector_out(found, "found", DOUBLE, n)
+    cdef Scratch room = Scratch(loss.room_size())
+    with nogil:
+        for i in range(n):
+            out[i] = loss.risk(q_at + i * loss.k, room.at)
+
+
+def certify_rows(Loss loss not None, scores, q, p, gap, entropy):
+    """Gaps and entropies of strategies from anywhere, for scores (n, k) in float64."""
+    cdef Py_ssize_t i, n = extent(scores, "scores", 0), k = loss.k
+    cdef const double* f = <const double*> matrix(scores, "scores", DOUBLE, n, k)
+    cdef const double* q_at = <const double*> matrix(q, "q", DOUBLE, n, k)
+    cdef const double* p_at = <const double*> matrix(p, "p", DOUBLE, n, loss.options)
+    cdef double* gaps = <double*> vector_out(gap, "gap", DOUBLE, n)
+    cdef double* risks = <double*> vector_out(entropy, "entropy", DOUBLE, n)
+    cdef Scratch room = Scratch(loss.room_size())
+    cdef Scratch relative = Scratch(k * sizeof(double))
+    with nogil:
+        for i in range(n):
+            gaps[i] = _certified(
+                loss, f + i * k, q_at + i * k, p_at + i * loss.options, <double*> relative.at, risks + i, room.at
+            )

@@ -1,0 +1,105 @@
+/* Loops whose sums may be taken in any order: only the reductions marked here are, nothing else, and NaN and infinity
+   keep their meaning. Rows below SIMD_SHORT entries take a plain loop, which is faster there. Reduction variables are
+   64 bits wide: narrower ones beside doubles make gcc 12 use MMX registers. */
+#ifndef NASHLEARN_SIMD_H
+#define NASHLEARN_SIMD_H
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(_MSC_VER) && !defined(__clang__)
+#define SIMD(clauses)
+#define RESTRICT __restrict
+#else
+#define SIMD_TEXT(text) _Pragma(#text)
+#define SIMD(clauses) SIMD_TEXT(omp simd clauses)
+#define RESTRICT restrict
+#endif
+#define SIMD_SHORT 12
+
+/* `body` for j = 0 .. n - 1, in the order of the loop where the row is short, else with the clauses given. */
+#define SIMD_LOOP(n, clauses, body)                      \
+    do {                                                 \
+        if ((n) < SIMD_SHORT) {                          \
+            for (ptrdiff_t j = 0; j < (n); j++) { body } \
+        } else {                                         \
+            SIMD(clauses)                                \
+            for (ptrdiff_t j = 0; j < (n); j++) { body } \
+        }                                                \
+    } while (0)
+
+/* The largest of `top` and the entries; a NaN never wins. */
+static inline double simd_max(const double *x, ptrdiff_t n, double top) {
+    SIMD_LOOP(n, reduction(max : top), top = x[j] > top ? x[j] : top;);
+    return top;
+}
+
+/* The smallest of `low` and the entries; a NaN never wins. */
+static inline double simd_min(const double *x, ptrdiff_t n, double low) {
+    SIMD_LOOP(n, reduction(min : low), low = x[j] < low ? x[j] : low;);
+    return low;
+}
+
+/* The largest entry, NaN where there is one. */
+static inline double simd_top(const double *x, ptrdiff_t n) {
+    double top = -INFINITY;
+    int64_t missing = 0;
+    SIMD_LOOP(n, reduction(max : top) reduction(| : missing), missing |= x[j] != x[j]; top = x[j] > top ? x[j] : top;);
+    return missing ? NAN : top;
+}
+
+static inline double simd_sum(const double *x, ptrdiff_t n) {
+    double total = 0.0;
+    SIMD_LOOP(n, reduction(+ : total), total += x[j];);
+    return total;
+}
+
+static inline double simd_dot(const double *x, const double *y, ptrdiff_t n) {
+    double total = 0.0;
+    SIMD_LOOP(n, reduction(+ : total), total += x[j] * y[j];);
+    return total;
+}
+
+/* Sum and number of the entries of x - top that exceed t; the number in doubles, so that lanes are of one kind. */
+static inline double simd_above(const double *x, ptrdiff_t n, double top, double t, ptrdiff_t *count) {
+    double total = 0.0, number = 0.0;
+    SIMD_LOOP(n, reduction(+ : total, number), double excess = x[j] - top; total += excess > t ? excess : 0.0;
+              number += excess > t ? 1.0 : 0.0;);
+    *count = (ptrdiff_t)number;
+    return total;
+}
+
+/* Sum and number of t - (x_j - top) where it lies in [0, u). */
+static inline double simd_within(const double *x, ptrdiff_t n, double top, double t, double u, ptrdiff_t *count) {
+    double total = 0.0, number = 0.0;
+    SIMD_LOOP(n, reduction(+ : total, number), double below = t - (x[j] - top);
+              int64_t inside = (below >= 0.0) & (below < u); total += inside ? below : 0.0;
+              number += inside ? 1.0 : 0.0;);
+    *count = (ptrdiff_t)number;
+    return total;
+}
+
+/* p = [x - top - t]_+; how many are positive. */
+static inline ptrdiff_t simd_excess(const double *RESTRICT x, ptrdiff_t n, double top, double t, double *RESTRICT p) {
+    double number = 0.0;
+    SIMD_LOOP(n, reduction(+ : number), double excess = x[j] - top - t; excess = excess < 0.0 ? 0.0 : excess;
+              p[j] = excess; number += excess > 0.0 ? 1.0 : 0.0;);
+    return (ptrdiff_t)number;
+}
+
+/* The t with sum_j [x_j - top - t]_+ = mass, where `top` is the largest entry.
+
+   Newton's iteration from t = -mass: the sum is convex and falling in t, so the iterates rise to the root and stop,
+   exactly, once the support no longer shrinks. Working relative to `top` keeps full precision for entries of any size.
+   Cost: O(n) for each of the few iterations. */
+static inline double simd_threshold(const double *x, ptrdiff_t n, double top, double mass) {
+    double t = -mass;
+    ptrdiff_t count, support = n + 1;
+    for (;;) {
+        double total = simd_above(x, n, top, t, &count);
+        if (count >= support || count == 0) return t; /* 0: a NaN, or mass lost to rounding */
+        t = (total - mass) / (double)count;
+        support = count;
+    }
+}
+#endif

@@ -1,0 +1,100 @@
+/* Small dense loops over rows of k entries, none of which is NaN; sums in any order. */
+#ifndef NASHLEARN_VECTORS_H
+#define NASHLEARN_VECTORS_H
+#include <string.h>
+
+#include "simd.h"
+
+/* z = x y, entry by entry; z may be x or y */
+static inline void vec_product(const double *x, const double *y, ptrdiff_t k, double *z) {
+    SIMD()
+    for (ptrdiff_t a = 0; a < k; a++) z[a] = x[a] * y[a];
+}
+
+static inline void vec_scale(double *x, double r, ptrdiff_t k) {
+    for (ptrdiff_t a = 0; a < k; a++) x[a] *= r;
+}
+
+/* y += r x */
+static inline void vec_add(const double *RESTRICT x, double r, ptrdiff_t k, double *RESTRICT y) {
+    for (ptrdiff_t a = 0; a < k; a++) y[a] += r * x[a];
+}
+
+/* z = W x, four rows of W (k, k) at a time */
+static inline void vec_rows_dot(const double *RESTRICT W, const double *RESTRICT x, ptrdiff_t k, double *RESTRICT z) {
+    ptrdiff_t a = 0;
+    for (; a + 3 < k; a += 4) {
+        double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
+        const double *w0 = W + a * k, *w1 = w0 + k, *w2 = w1 + k, *w3 = w2 + k;
+        SIMD(reduction(+ : s0, s1, s2, s3))
+        for (ptrdiff_t b = 0; b < k; b++) {
+            s0 += w0[b] * x[b];
+            s1 += w1[b] * x[b];
+            s2 += w2[b] * x[b];
+            s3 += w3[b] * x[b];
+        }
+        z[a] = s0, z[a + 1] = s1, z[a + 2] = s2, z[a + 3] = s3;
+    }
+    for (; a < k; a++) z[a] = simd_dot(W + a * k, x, k);
+}
+
+/* z = W' x, four rows of W (k, k) at a time */
+static inline void vec_rows_sum(const double *RESTRICT W, const double *RESTRICT x, ptrdiff_t k, double *RESTRICT z) {
+    ptrdiff_t a = 0;
+    memset(z, 0, (size_t)k * sizeof(double));
+    for (; a + 3 < k; a += 4) {
+        const double *w0 = W + a * k, *w1 = w0 + k, *w2 = w1 + k, *w3 = w2 + k;
+        double x0 = x[a], x1 = x[a + 1], x2 = x[a + 2], x3 = x[a + 3];
+        for (ptrdiff_t b = 0; b < k; b++) z[b] += x0 * w0[b] + x1 * w1[b] + x2 * w2[b] + x3 * w3[b];
+    }
+    for (; a < k; a++)
+        for (ptrdiff_t b = 0; b < k; b++) z[b] += x[a] * W[a * k + b];
+}
+
+/* E += x y', rows with x = 0 left out */
+static inline void vec_add_outer(double *RESTRICT E, const double *RESTRICT x, const double *RESTRICT y, ptrdiff_t k) {
+    for (ptrdiff_t a = 0; a < k; a++)
+        if (x[a] > 0.0)
+            for (ptrdiff_t b = 0; b < k; b++) E[a * k + b] += x[a] * y[b];
+}
+
+/* E += sum_r x_r y_r' over four adjacent rows of each */
+static inline void vec_add_outers(double *RESTRICT E, const double *RESTRICT x, const double *RESTRICT y, ptrdiff_t k) {
+    for (ptrdiff_t a = 0; a < k; a++) {
+        double s0 = x[a], s1 = x[k + a], s2 = x[2 * k + a], s3 = x[3 * k + a];
+        for (ptrdiff_t b = 0; b < k; b++)
+            E[a * k + b] += s0 * y[b] + s1 * y[k + b] + s2 * y[2 * k + b] + s3 * y[3 * k + b];
+    }
+}
+
+/* z = exp((x - top) / eps): 2^n 2^r with |r| <= 1/2, Taylor's series of the second, n written into the exponent. */
+static inline void vec_exponentials(const double *RESTRICT x, double top, double eps, ptrdiff_t k, double *RESTRICT z) {
+    const double scale = 1.4426950408889634 / eps;
+    for (ptrdiff_t a = 0; a < k; a++) {
+        double y = (x[a] - top) * scale, n, r, s;
+        union {
+            double real;
+            int64_t bits;
+        } power;
+        y = y > -1022.0 ? y : -1022.0;
+        n = floor(y + 0.5);
+        r = (y - n) * 0.6931471805599453;
+        power.real = n + (1023.0 + 4503599627370496.0);
+        power.bits = (int64_t)((uint64_t)power.bits << 52);
+        s = 1.0 + r * (1.0 / 13.0);
+        s = 1.0 + r * (1.0 / 12.0) * s;
+        s = 1.0 + r * (1.0 / 11.0) * s;
+        s = 1.0 + r * (1.0 / 10.0) * s;
+        s = 1.0 + r * (1.0 / 9.0) * s;
+        s = 1.0 + r * (1.0 / 8.0) * s;
+        s = 1.0 + r * (1.0 / 7.0) * s;
+        s = 1.0 + r * (1.0 / 6.0) * s;
+        s = 1.0 + r * (1.0 / 5.0) * s;
+        s = 1.0 + r * (1.0 / 4.0) * s;
+        s = 1.0 + r * (1.0 / 3.0) * s;
+        s = 1.0 + r * (1.0 / 2.0) * s;
+        s = 1.0 + r * s;
+        z[a] = power.real > 3e-308 ? s * power.real : 0.0;
+    }
+}
+#endif

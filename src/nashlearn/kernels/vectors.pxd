@@ -1,0 +1,11 @@
+"""Small dense loops over rows of k entries; see the header for what each of them does."""
+
+cdef extern from "vectors.h" nogil:
+    void vec_product(const double* x, const double* y, Py_ssize_t k, double* z) noexcept
+    void vec_scale(double* x, double r, Py_ssize_t k) noexcept
+    void vec_add(const double* x, double r, Py_ssize_t k, double* y) noexcept
+    void vec_rows_dot(const double* W, const double* x, Py_ssize_t k, double* z) noexcept
+    void vec_rows_sum(const double* W, const double* x, Py_ssize_t k, double* z) noexcept
+    void vec_add_outer(double* E, const double* x, const double* y, Py_ssize_t k) noexcept
+    void vec_add_outers(double* E, const double* x, const double* y, Py_ssize_t k) noexcept
+    void vec_exponentials(const double* x, double top, double eps, Py_ssize_t k, double* z) noexcept

@@ -1,0 +1,4 @@
+from nashlearn.kernels.loss cimport Loss
+
+cdef class ZeroOne(Loss):
+    pass

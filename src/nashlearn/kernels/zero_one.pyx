@@ -1,0 +1,104 @@
+"""The zero-one game: ``L = 1 - I`` on the simplex, solved in O(k) without sorting.
+
+With ``tau`` the sparsemax threshold of the scores, ``sum_j [f_j - tau]_+ = 1``, the value is
+``F(f) = tau + 1``, the predictor plays ``p = [f - tau]_+`` and the adversary the uniform distribution on
+the support of ``p`` ([fathony2016]_, Thm 1, whose maximising set is that support).
+
+The proximal step that training takes decouples into two thresholds of the same kind: with
+``sum_j [g_j - theta]_+ = 1 + a`` and ``sum_j [g_j - t]_+ = 1``,
+
+    q = ([g - theta]_+ - [g - t]_+) / a,        p = [g - t]_+,
+
+since capping ``q`` at its largest entry ``u = (t - theta) / a`` removes exactly what exceeds ``t``.
+"""
+
+from libc.math cimport INFINITY, NAN
+from nashlearn.kernels.loss cimport Loss
+from nashlearn.kernels.simd cimport simd_above, simd_excess, simd_max, simd_sum, simd_threshold, simd_top, simd_within
+
+
+cdef double _cap(const double* g, Py_ssize_t m, double top, double t, double a) noexcept nogil:
+    """The ``u`` with ``sum_{j < m} min([u + g_j - top - t]_+, u) = a``: how far ``q`` rises, times ``a``.
+
+    Newton's iteration from above, on the distances below the threshold alone, so that ``u`` stays exact where ``a`` is
+    tiny beside the scores.
+    """
+    cdef Py_ssize_t capped, free, reached = m + 1
+    cdef double u, total
+    simd_above(g, m, top, t, &capped)
+    u = a / capped
+    while True:
+        total = simd_within(g, m, top, t, u, &free)
+        if free >= reached:
+            return u
+        u = (a + total) / (capped + free)
+        reached = free
+
+
+cdef class ZeroOne(Loss):
+    """The zero-one loss of ``k`` labels. Its steps may be taken on a subset of them."""
+
+    def __cinit__(self, Py_ssize_t k):
+        if k < 1:
+            raise ValueError(f"k must be positive; got {k}")
+        self.k = self.options = k
+
+    def __reduce__(self):
+        return ZeroOne, (self.k,)
+
+    cdef double equilibrium(self, const double* f, double* q, double* p, void* room) noexcept nogil:
+        cdef double top = simd_top(f, self.k), t = simd_threshold(f, self.k, top, 1.0)
+        cdef Py_ssize_t j, count = simd_excess(f, self.k, top, t, p)
+        cdef double share = 1.0 / count if count else NAN
+        for j in range(self.k):
+            q[j] = share if p[j] > 0.0 or count == 0 else 0.0
+        return top + (t + 1.0)
+
+    cdef double gain(self, const double* p, double* reward) noexcept nogil:
+        cdef double total = simd_sum(p, self.k)
+        cdef Py_ssize_t j
+        for j in range(self.k):
+            reward[j] += total - p[j]
+        return 0.0
+
+    cdef double risk(self, const double* q, void* room) noexcept nogil:
+        return simd_sum(q, self.k) - simd_max(q, self.k, 0.0)
+
+    cdef void prox(self, Py_ssize_t m, const double* g, double a, double* q, double* p, void* room) noexcept nogil:
+        cdef double top = simd_max(g, m, g[0]), t = simd_threshold(g, m, top, 1.0), u = _cap(g, m, top, t, a)
+        cdef double scale = 1.0 / a, excess
+        cdef Py_ssize_t j
+        for j in range(m):
+            excess = g[j] - top - t
+            p[j] = max(excess, 0.0)
+            q[j] = scale * min(max(excess + u, 0.0), u)
+
+    cdef void contenders(self, const double* g, double a, const double* q, unsigned char* near) noexcept nogil:
+        cdef double lowest = INFINITY
+        cdef Py_ssize_t j
+        for j in range(self.k):
+            if q[j] > 0.0:
+                lowest = min(lowest, g[j] - a * q[j])
+        for j in range(self.k):
+            near[j] = q[j] > 0.0 or g[j] > lowest - 0.02  # a label further off waits for the next full sweep
+
+    cdef Py_ssize_t tangent(
+        self, double a, const double* q, const unsigned char* tight, double* jacobian, void* room
+    ) noexcept nogil:
+        # (Cen_{q > 0} - Cen_{p > 0}) / a, with Cen_S = I_S - 1 1' / |S|: the entries at the cap move as one.
+        cdef Py_ssize_t i, j, k = self.k, support = 0, capped = 0
+        cdef double both
+        for j in range(k):
+            support += q[j] > 0.0
+            capped += tight[j] != 0
+        if support == capped:
+            return 0
+        for i in range(k):
+            for j in range(k):
+                both = -1.0 / support if q[i] > 0.0 and q[j] > 0.0 else 0.0
+                if tight[i] and tight[j]:
+                    both += 1.0 / capped
+                elif i == j and q[i] > 0.0:
+                    both += 1.0
+                jacobian[i * k + j] = both / a
+        return support
