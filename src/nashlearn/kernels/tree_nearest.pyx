@@ -244,23 +244,20 @@ cdef double _project(
     return max(nearest_point(w, n, labels, single_root, x, desk.heads, &desk.work, &desk.search, corral), 0.0)
 
 
-def project_labelled(w, Py_ssize_t labels, bint single_root, x, gap):
-    """Project a batch of labelled arcs (b, n, (n + 1) labels) into ``x``; Frank-Wolfe gaps into ``gap`` (b).
+def project_labelled(w, Py_ssize_t n, bint single_root, x, gap):
+    """Project a batch of labelled arcs (b, n (n + 1), labels) into ``x``; Frank-Wolfe gaps into ``gap`` (b).
 
     ``w``, finite or ``-inf``, is changed; a gap of -1 says that there is no tree, and nothing of the point then.
     """
-    cdef Py_ssize_t i, b = extent(w, "w", 0), n = extent(w, "w", 1), size
-    cdef double* scores
-    cdef double* points
+    cdef Py_ssize_t i, b = extent(w, "w", 0), labels = extent(w, "w", 2), size = n * (n + 1) * labels
+    cdef double* scores = <double*> cube_out(w, "w", DOUBLE, b, n * (n + 1), labels)
+    cdef double* points = <double*> cube_out(x, "x", DOUBLE, b, n * (n + 1), labels)
     cdef double* gaps = <double*> vector_out(gap, "gap", DOUBLE, b)
     cdef Desk desk
     cdef Scratch memory
     cdef Corral corral = Corral(n)
-    if not 1 <= labels <= extent(w, "w", 2):
-        raise ValueError(f"labels must be at least 1 and the last axis of w n + 1 times as long; got {labels}")
-    size = n * (n + 1) * labels
-    scores = <double*> cube_out(w, "w", DOUBLE, b, n, (n + 1) * labels)
-    points = <double*> cube_out(x, "x", DOUBLE, b, n, (n + 1) * labels)
+    if n < 1 or labels < 1:
+        raise ValueError(f"there must be at least one token and one label; got {n} and {labels}")
     memory = Scratch(_lay(&desk, n, labels, 0))
     _lay(&desk, n, labels, <size_t> memory.at)
     with nogil:
