@@ -23,9 +23,8 @@ from nashlearn.game import Game
 from nashlearn.games.matchings.kernels import _certificate
 from nashlearn.games.networks import exact, local
 from nashlearn.games.rows.thresholds import ThresholdGame
-from nashlearn.games.trees.entries import tree_scratch
-from nashlearn.games.trees.equilibrium import certify
 from nashlearn.games.trees.parts import all_grandparents, all_siblings
+from nashlearn.kernels.tree_game import certify
 from nashlearn.solvers import double_oracle, matrix_game
 
 # ---------------------------------------------------------------------------------------------------------------- rows
@@ -210,7 +209,7 @@ def arborescence(id: str, n: int, single_root=False, n_labels: int | None = None
     def smoothed(theta, smoothing, p, q):
         theta, p, q = (x.reshape(n, n + 1, width).copy() for x in (theta, p, q))
         scores = np.where(own, -np.inf, theta)
-        upper, lower, *_ = certify(scores, price, smoothing, n, single_root, p, q, tree_scratch(n))
+        upper, lower, *_ = certify(scores, price, smoothing, single_root, p, q)
         return float(upper - lower)
 
     level = np.zeros((n, n + 1, width))
