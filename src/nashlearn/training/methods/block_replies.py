@@ -19,7 +19,6 @@ import numpy as np
 from numba import njit
 
 from nashlearn.training.designs.hashed_arcs import WIDTH, Attributes, arc_indices, scale_of
-from nashlearn.training.methods.planes import best_mixture
 
 __all__ = ["Replies", "no_replies", "visit"]
 
@@ -56,6 +55,36 @@ def no_replies(offset: np.ndarray) -> Replies:
     return Replies(
         np.zeros((slots, total)), np.zeros((count, slots)), np.zeros((count, slots)), np.zeros((count, slots, slots))
     )
+
+
+@njit(cache=True, nogil=True)
+def _best_mixture(offset, gram, mixture):
+    """``argmax <offset, x> - x' gram x / 2`` over the simplex, near enough, by moves between pairs of planes."""
+    x = mixture.copy()
+    slope = offset - (gram * x).sum(axis=1)
+    for _ in range(4000):
+        rise, fall, lowest, most = 0, 0, np.inf, -1.0
+        for t in range(x.size):
+            if slope[t] > slope[rise]:
+                rise = t
+        # The second of the pair is the one whose move wins most, by its curvature [fan2005]_.
+        for t in range(x.size):
+            if x[t] > 0.0:
+                lowest = min(lowest, slope[t])
+                gain = slope[rise] - slope[t]
+                won = gain * gain / max(gram[rise, rise] + gram[t, t] - 2.0 * gram[rise, t], 1e-300)
+                if gain > 0.0 and won > most:
+                    fall, most = t, won
+        if not slope[rise] - lowest > 1e-12 * (1.0 + abs(slope[rise])):
+            break
+        gain = slope[rise] - slope[fall]
+        curvature = gram[rise, rise] + gram[fall, fall] - 2.0 * gram[rise, fall]
+        step = min(x[fall], gain / curvature) if curvature > 0.0 else x[fall]
+        x[rise] += step
+        x[fall] = x[fall] - step if step < x[fall] else 0.0
+        for t in range(x.size):
+            slope[t] -= step * (gram[rise, t] - gram[fall, t])
+    return x
 
 
 @njit(cache=True, nogil=True)
@@ -181,7 +210,7 @@ def visit(
                 continue
             gaps += omega[i] * slope
             rate = omega[i] / alpha
-            new = best_mixture(worth + rate * (g * x).sum(axis=1), rate * g, x)
+            new = _best_mixture(worth + rate * (g * x).sum(axis=1), rate * g, x)
             move = np.zeros(stop - start)
             for j in range(m + 1):
                 if new[j] != x[j]:
