@@ -33,13 +33,14 @@ X86 = sysconfig.get_platform().endswith(("x86_64", "amd64"))  # not universal2, 
 # NaN and infinity keep their meaning, and nothing is reordered but what the headers mark with `omp simd`: at scores
 # of 1e8 a threshold that is added before a largest score is taken off costs eight digits. gcc 12 leaves MMX registers
 # in use without `emms`, after which the x87 unit of other libraries returns NaN.
-STRICT = "-O3 -g0 -DNDEBUG -fno-math-errno -fno-trapping-math -fno-signed-zeros -fopenmp-simd -ffp-contract=off".split()
+STRICT = ["-O3", "-g0", "-DNDEBUG", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fopenmp-simd"]
+STRICT += ["-ffp-contract=off"]
 CONTRACTED = ["-ffp-contract=fast"]
 REORDERED = ["-fassociative-math", "-ffp-contract=fast"]
 OWN_FLAGS = {"rows": REORDERED, "csr": REORDERED, "forest": CONTRACTED, "replies": CONTRACTED}
 BASELINE = ["cpu"]  # modules that run before a level is chosen
 
-SANITIZED = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer".split()
+SANITIZED = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"]
 CHECKED = {"boundscheck": True, "initializedcheck": True, "nonecheck": True}
 DIRECTIVES = {
     "language_level": 3,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from nashlearn.games.rows.zero_one import shifted_threshold
+from nashlearn.solvers.threshold import shifted_threshold
 
 __all__ = ["admm", "admm_each"]
 

@@ -7,24 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from numba import njit
 from shipped_games import SIMPLEX
 
 from nashlearn import games
-from nashlearn.games.rows import kernels
 
 every = pytest.mark.parametrize("case", SIMPLEX, ids=lambda case: case.id)
 number = st.one_of(st.sampled_from([0.0, 0.5, 1.0, -1.0]), st.floats(-10, 10, allow_subnormal=False))
 
 
-@njit
-def prox(loss, g, a, q, p):
-    kernels.prox(loss, g.size, g, a, q, p)
-
-
-@njit
-def tangent(loss, a, q, p, jacobian):
-    return kernels.tangent(loss, a, q, p, jacobian)
+def prox(params, g, a, q, p):
+    params.compiled().step(g, a, q, p)
 
 
 def project(z):
@@ -123,7 +115,7 @@ def test_tangent_is_the_derivative(case, seed, a):
     left = np.array([step(g - h * e) for e in np.eye(k)]).T
     q = step(g)
     jacobian = np.zeros((k, k))
-    nonzero = tangent(case.game.params, a, q, p, jacobian)
+    nonzero = case.game.params.compiled().jacobian(a, q, p > 0, jacobian)
     if nonzero == 0:
         jacobian[:] = 0.0
     else:

@@ -12,11 +12,11 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from nashlearn import NashClassifier, games
+from nashlearn.kernels.newton import smoothed_rows
 from nashlearn.training.driver import train
 from nashlearn.training.methods.descent import Descent
 from nashlearn.training.methods.planes import Planes
 from nashlearn.training.objective import Evaluation
-from nashlearn.training.problem import smooth_rows
 
 ALPHA = 1e-2
 
@@ -40,7 +40,7 @@ class Rows:
         scores = self.X @ w.reshape(k, -1).T
         if smoothing:
             q, tight, zero = np.empty((n, k)), np.empty((n, k), bool), np.zeros((n, k))
-            smooth_rows(self.game.params, scores, self.Y, np.ones(n) / n, smoothing, zero, q, tight)
+            smoothed_rows(self.game.params.compiled(), scores, self.Y, np.ones(n) / n, smoothing, zero, q, tight)
         else:
             q = self.game.solve(scores).q
         entropy = 1.0 - q.max(axis=1)

@@ -174,7 +174,7 @@ cdef bint _remixed(Desk* desk, Py_ssize_t m, double* w, Py_ssize_t count, double
             desk.curvature[j * m + t] = rate * desk.g[j * m + t]
         desk.offset[j] = desk.worth[j] + rate * total
         desk.mixed[j] = desk.x[j]
-    mix(m, desk.offset, desk.curvature, desk.mixed, desk.slope)
+    mix(desk.offset, desk.curvature, m, desk.mixed, desk.slope)
     for t in range(count):
         desk.move[t] = 0.0
     for j in range(m):

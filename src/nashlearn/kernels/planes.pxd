@@ -1,6 +1,4 @@
-"""The best mixture of planes, for kernels that mix."""
+"""The best mixture of planes below an objective."""
 
-# Move x (n,) to argmax <offset, x> - x' gram x / 2 over the simplex, near enough; slope (n,) is scratch.
-cdef void mix(
-    Py_ssize_t n, const double* offset, const double* gram, double* x, double* slope
-) noexcept nogil
+# Move x (n) to argmax <offset, x> - x' G x / 2 over the simplex, near enough; slope (n) is scratch.
+cdef void mix(const double* offset, const double* G, Py_ssize_t n, double* x, double* slope) noexcept nogil

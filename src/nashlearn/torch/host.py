@@ -6,25 +6,16 @@ from functools import lru_cache
 
 import numpy as np
 import torch
-from numba import njit
 
 from nashlearn import games
-from nashlearn.games.rows import kernels
 from nashlearn.games.rows.simplex import SimplexGame
+from nashlearn.kernels.loss import equilibria
 from nashlearn.solvers.threads import in_threads
 from nashlearn.torch.checks import sum_type
 
 __all__ = ["GAMES", "solve"]
 
-_BLOCK = 256  # rows whose p shares one scratch array
 _WORTH_A_THREAD = 1 << 16  # scores
-
-
-@njit(cache=True, nogil=True)
-def _equilibria(loss, scores, value, q, p):
-    for start in range(0, scores.shape[0], p.shape[0]):
-        stop = min(start + p.shape[0], scores.shape[0])
-        kernels.equilibria(loss, scores[start:stop], value[start:stop], q[start:stop], p[: stop - start])
 
 
 # What a name, a class count, parameters and a price stand for.
@@ -61,12 +52,10 @@ def solve(
     p = x.new_empty(n, game.n_options) if keep_p else None
     arrays = x.numpy(), value.numpy(), q.numpy()
     answers = p.numpy() if p is not None else None
+    kernel = game.params.compiled()
 
     def part(start: int, stop: int) -> None:
-        room = answers[start:stop] if answers is not None else np.empty((_BLOCK, game.n_options), arrays[0].dtype)
-        if len(room):
-            x_part, value_part, q_part = (array[start:stop] for array in arrays)
-            _equilibria(game.params, x_part, value_part, q_part, room)
+        equilibria(kernel, *(array[start:stop] for array in arrays), None if answers is None else answers[start:stop])
 
     threads = max(1, min(torch.get_num_threads(), n * k // _WORTH_A_THREAD))
     in_threads(part, n, threads)

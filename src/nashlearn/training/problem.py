@@ -15,38 +15,18 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
-from nashlearn.games.rows.kernels import prox, risk
+from nashlearn.kernels.newton import smoothed_rows
 from nashlearn.training.designs.row_products import rows_of, squared_norms
 from nashlearn.training.objective import Evaluation, evaluation, summed
 from nashlearn.training.rounding import EXTRA, rounding
 
-__all__ = ["Problem", "smooth_rows"]
+__all__ = ["Problem"]
 
 _SMALL = 20_000
 _NARROW = 500  # weights up to which the factors of a Hessian take milliseconds, and products are with few columns
 _BLOCK = 1 << 20  # bytes of scores in a block: stays in the second-level cache
 _DATA = 1 << 23  # bytes of data in a block: sparse rows, single precision and weighted rows are copied
-
-
-@njit(cache=True, nogil=True)
-def smooth_rows(loss, scores, Y, omega, mu, centre, Q, tight):
-    """Proximal steps of all rows from ``centre`` into ``Q``; the smoothed losses, summed."""
-    k = scores.shape[1]
-    g, p = np.empty(k), np.empty(tight.shape[1])
-    total = 0.0
-    for i in range(scores.shape[0]):
-        for c in range(k):
-            g[c] = scores[i, c] + mu * centre[i, c]
-        prox(loss, k, g, mu, Q[i], p)
-        value = risk(loss, Q[i])
-        for c in range(k):
-            value += scores[i, c] * (Q[i, c] - Y[i, c]) - 0.5 * mu * (Q[i, c] - centre[i, c]) ** 2
-        for o in range(p.size):
-            tight[i, o] = p[o] > 0.0
-        total += omega[i] * value
-    return total
 
 
 def _square(w: np.ndarray) -> float:
@@ -62,7 +42,7 @@ class Problem:
 
     def __init__(self, X: Any, y: np.ndarray, omega: np.ndarray, alpha: float, game: Any, design: Any):
         self.X, self.y, self.omega, self.alpha = X, y, omega, alpha
-        self.game, self.loss = game, game.params
+        self.game, self.loss = game, game.params.compiled()
         self.design = design
         self.n, self.d = X.shape
         self.k, self.n_options = game.n_labels, game.n_options
@@ -179,7 +159,7 @@ class Problem:
         smooth = primal = 0.5 * self.alpha * _square(w)
         for part, block in self.blocks():
             scores, Y, omega = self.design.scores(block, w), self.truth(part), self.omega[part]
-            smooth += smooth_rows(self.loss, scores, Y, omega, mu, centre[part], Q[part], tight[part])
+            smooth += smoothed_rows(self.loss, scores, Y, omega, mu, centre[part], Q[part], tight[part])
             primal += float(self._losses(scores, Y) @ omega)
             self.design.add_moments(block, omega[:, None] * (Q[part] - Y), G)
         return smooth, primal, G

@@ -15,8 +15,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from nashlearn.games.rows.zero_one import shifted_threshold
 from nashlearn.solvers.dense import cholesky, cholesky_solve
+from nashlearn.solvers.threshold import shifted_threshold
 
 __all__ = ["newton_step", "project_matching"]
 

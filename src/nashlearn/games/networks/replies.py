@@ -7,7 +7,7 @@ unnormalised marginal without its own reply, and minimises over the simplex
 
 For the zero-one loss of weight ``w`` the answer is the sparsemax threshold, ``w p = [c - tau]_+``, whatever ``eps``;
 for other losses a few Newton steps between pairs of options, from the reply that is there.
-Numba dispatches on the class of the loss when it compiles, as in :mod:`nashlearn.games.rows.kernels`.
+Numba dispatches on the class of the loss when it compiles.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numba import njit
 from numba.extending import overload
 
 from nashlearn.games.networks.vectors import dot, largest, product, total
-from nashlearn.games.rows.zero_one import shifted_threshold
+from nashlearn.solvers.threshold import shifted_threshold
 
 __all__ = ["Hamming", "NodeCosts", "expected", "gain", "reach", "reply", "risk", "settle", "tilt"]
 

@@ -8,10 +8,10 @@ from typing import Any
 import joblib
 import numpy as np
 
+import nashlearn.kernels.loss as kernels
 from nashlearn.game import Equilibrium, Game
 from nashlearn.games._check import not_negative
-from nashlearn.games.rows import kernels
-from nashlearn.games.rows.smoothing import smooth_rows
+from nashlearn.kernels.smoothing import smooth_rows
 from nashlearn.solvers.threads import threads
 
 __all__ = ["RowGame"]
@@ -20,12 +20,13 @@ _PIECE = 1 << 13  # rows that one thread solves at a time
 
 
 class RowGame(Game):
-    """A game whose loss :mod:`nashlearn.games.rows.kernels` knows.
+    """A game whose loss compiled code knows.
 
     Attributes
     ----------
     params : NamedTuple
-        The loss, as the kernels want it.
+        The parameters of the loss. Its method ``compiled`` makes the loss as compiled code wants it, a
+        ``nashlearn.kernels.loss.Loss``, of them; that takes microseconds, and so models hold the parameters alone.
     n_labels, n_options : int
         Entries of a row of scores, and of the predictor's strategy.
     """
@@ -58,7 +59,8 @@ class RowGame(Game):
     def equilibria(
         self, scores: np.ndarray, smoothing: float = 0.0, n_jobs: int = 1, start: Equilibrium | None = None
     ) -> Equilibrium:
-        """What :meth:`solve` returns, for scores that need no check: rows (n, labels), contiguous, of a float type."""
+        """What :meth:`solve` returns, for scores that need no check: rows (n, labels) of a float type."""
+        scores, loss = np.ascontiguousarray(scores), self.params.compiled()
         n, dtype = scores.shape[0], scores.dtype
         value, gap, entropy = np.empty((3, n), dtype)
         q, p = np.empty((n, self.n_labels), dtype), np.empty((n, self.n_options), dtype)
@@ -71,9 +73,9 @@ class RowGame(Game):
 
         def play(scores: np.ndarray, *found: np.ndarray) -> None:
             if smoothing:
-                smooth_rows(self.params, scores, smoothing, *found)
+                smooth_rows(loss, scores, smoothing, *found)
             else:
-                kernels.solve_rows(self.params, scores, *found)
+                kernels.solve_rows(loss, scores, *found)
 
         if n_jobs == 1 or n <= _PIECE:
             play(*arrays)
@@ -85,7 +87,7 @@ class RowGame(Game):
     def risk(self, q: np.ndarray, scores: np.ndarray | None = None) -> np.ndarray:
         """``min_p <p, L q>`` of each row; O(labels), or O(labels options) for a matrix."""
         found = np.empty(len(q))
-        kernels.risk_rows(self.params, q, found)
+        kernels.risk_rows(self.params.compiled(), np.ascontiguousarray(q, dtype=np.float64), found)
         return found
 
     def _warn(self, gap: np.ndarray, tol: float) -> None:

@@ -51,7 +51,7 @@ class SimplexGame(RowGame):
     Parameters
     ----------
     params : NamedTuple
-        The loss, as :mod:`nashlearn.games.rows.kernels` wants it.
+        The parameters of the loss, which make it for compiled code.
     n_labels, n_options : int
         Columns and rows of its cost matrix.
     """

@@ -13,13 +13,12 @@ averaging it leaves both maxima as they are, raises the true label's score and s
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from nashlearn.games.rows import kernels
+import nashlearn.kernels.thresholds as kernel
 from nashlearn.games.rows.game import RowGame
-from nashlearn.games.rows.kernels import implements
 
 __all__ = ["Cube", "ThresholdGame", "Thresholds"]
 
@@ -29,10 +28,9 @@ class Thresholds(NamedTuple):
 
     m: int
 
-    @property
-    def separate(self) -> bool:
-        """Each threshold is a game of its own: scores have nothing in common."""
-        return True
+    def compiled(self) -> Any:
+        """The loss as compiled code knows it."""
+        return kernel.Thresholds(self.m)
 
 
 class Cube:
@@ -76,68 +74,3 @@ class ThresholdGame(RowGame):
         self.n_labels = self.n_options = m
         self.uncertain = np.full(m, 0.5)
         self.scale = self.unit = 1.0
-
-
-@implements(kernels.equilibrium, Thresholds)
-def _equilibrium(loss, scores, q, p):
-    value = 0.0
-    for c in range(scores.size):
-        f = np.float64(scores[c])
-        if np.isnan(f):
-            q[:], p[:] = np.nan, np.nan
-            return np.nan
-        p[c] = min(max(0.5 * (1.0 + f), 0.0), 1.0)
-        q[c] = 0.0 if f < -1.0 else (1.0 if f > 1.0 else 0.5)
-        value += max(0.0, f, 0.5 * (1.0 + f))
-    return value
-
-
-@implements(kernels.common, Thresholds)
-def _common(loss, scores):
-    return 0.0
-
-
-@implements(kernels.gain, Thresholds)
-def _gain(loss, p, reward):
-    total = 0.0
-    for c in range(p.size):
-        reward[c] += 1.0 - 2.0 * p[c]
-        total += p[c]
-    return total
-
-
-@implements(kernels.reply, Thresholds)
-def _reply(loss, reward, a):
-    total = 0.0
-    for c in range(reward.size):
-        if reward[c] > 0.0:
-            q = 1.0 if reward[c] >= a else reward[c] / a
-            total += q * (reward[c] - 0.5 * a * q)
-    return total
-
-
-@implements(kernels.risk, Thresholds)
-def _risk(loss, q):
-    total = 0.0
-    for c in range(q.size):
-        total += min(np.float64(q[c]), 1.0 - q[c])
-    return total
-
-
-@implements(kernels.prox, Thresholds)
-def _prox(loss, m, g, a, q, p):
-    for c in range(m):
-        left, right = (g[c] + 1.0) / a, (g[c] - 1.0) / a  # optima of the two pieces, below and above 1/2
-        q[c] = max(left, 0.0) if left < 0.5 else (min(right, 1.0) if right > 0.5 else 0.5)
-        p[c] = min(max(0.5 * (1.0 + g[c] - 0.5 * a), 0.0), 1.0)  # between 0 and 1 at the kink alone
-
-
-@implements(kernels.tangent, Thresholds)
-def _tangent(loss, a, q, p, jacobian):
-    free = 0
-    jacobian[:] = 0.0
-    for c in range(q.size):
-        if 0.0 < q[c] < 1.0 and q[c] != 0.5:  # at the kink q stands still
-            jacobian[c, c] = 1.0 / a
-            free += 1
-    return free

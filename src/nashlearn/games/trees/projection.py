@@ -19,11 +19,11 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from nashlearn.games.rows.zero_one import shifted_threshold
 from nashlearn.games.trees.best import Workspace, best_labelled, best_tree, contracted_sets
 from nashlearn.games.trees.cuts import Flow, separate
 from nashlearn.games.trees.nearest import nearest_point
 from nashlearn.solvers.dense import cholesky, cholesky_solve
+from nashlearn.solvers.threshold import shifted_threshold
 
 __all__ = ["Cuts", "cut_scratch", "frank_wolfe_gap", "price_cuts", "project_labelled", "project_tree", "project_trees"]
 

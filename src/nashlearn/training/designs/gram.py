@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
+
+import nashlearn.kernels.gram as kernel_rows
 
 __all__ = ["Gram", "Kernel"]
 
@@ -18,30 +19,6 @@ _NAMED = ("rbf", "poly", "laplacian")
 _INDEFINITE = 1e-8  # an eigenvalue below minus this share of the largest is no rounding
 _PROBE = 500
 _CHUNK = 1 << 20  # bytes of kernel values computed together
-
-
-@njit(cache=True, nogil=True)
-def _push(rows, slots, coefficients, KC):
-    for s in range(slots.size):
-        for c in range(coefficients.shape[1]):  # few classes of an example change: the others cost nothing
-            step = coefficients[s, c]
-            if step != 0.0:
-                for j in range(KC.shape[1]):
-                    KC[c, j] += step * rows[slots[s], j]
-
-
-@njit(cache=True, nogil=True)
-def _push_exactly(rows, slots, coefficients, KC, lost):
-    for s in range(slots.size):
-        for c in range(coefficients.shape[1]):
-            step = coefficients[s, c]
-            if step != 0.0:
-                for j in range(KC.shape[1]):
-                    term, before = step * rows[slots[s], j], KC[c, j]
-                    total = before + term
-                    taken = total - before
-                    lost[c, j] += (before - (total - taken)) + (term - taken)
-                    KC[c, j] = total
 
 
 class Kernel:
@@ -138,7 +115,7 @@ class Gram:
         self.capacity = int(min(self.n, max(64, cache_size * 2**20 // (8 * self.n))))
         self._slot = np.full(self.n, -1)  # where a row is kept
         self._owner = np.full(self.capacity, -1)
-        self._used = np.zeros(self.capacity, np.int64)  # round of the last use
+        self._used = np.zeros(self.capacity, np.intp)  # round of the last use
         self._rows = np.empty((self.capacity, self.n))  # the system gives memory as rows are written
         self._round = 0
         self.diagonal = self._diagonal()
@@ -205,6 +182,6 @@ class Gram:
         What rounding of the sums loses is added to ``lost``, where that is given.
         """
         if lost is None:
-            _push(self._rows, slots, coefficients, KC)
+            kernel_rows.push(self._rows, slots, coefficients, KC)
         else:
-            _push_exactly(self._rows, slots, coefficients, KC, lost)
+            kernel_rows.push_exactly(self._rows, slots, coefficients, KC, lost)

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.linalg as sl
 import scipy.sparse as sp
 
-from nashlearn.training.designs.row_products import csr_moments, csr_scores
+from nashlearn.training.designs.row_products import compressed
 
 __all__ = ["PerClass", "Shared", "diagonals"]
 
@@ -50,10 +50,8 @@ class PerClass:
     def scores(self, block: Any, W: np.ndarray) -> np.ndarray:
         """``W x`` of every row of a block, (rows, k)."""
         if sp.issparse(block):
-            across = np.ascontiguousarray(W.T)
-            across[self.d] *= self.bias
             scores = np.empty((block.shape[0], self.k))
-            csr_scores(block.data, block.indices, block.indptr, across, scores)
+            compressed(block, self.bias).all_scores(np.ascontiguousarray(W.T), scores)
             return scores
         scores = block @ W[:, : self.d].T
         scores += self.bias * W[:, self.d]
@@ -62,9 +60,9 @@ class PerClass:
     def add_moments(self, block: Any, residual: np.ndarray, G: np.ndarray) -> None:
         """Add ``sum_i residual_i x_i'`` to ``G``."""
         if sp.issparse(block):
-            across = np.zeros((self.d, self.k))
-            csr_moments(block.data, block.indices, block.indptr, residual, across)
-            G[:, : self.d] += across.T
+            across = np.zeros((self.d + 1, self.k))
+            compressed(block, 0.0).add_moments(np.ascontiguousarray(residual), across)
+            G[:, : self.d] += across[: self.d].T
         else:
             G[:, : self.d] += residual.T @ block
         G[:, self.d] += self.bias * residual.sum(axis=0)

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from nashlearn.kernels.rows import SharedSquare, Square
 from nashlearn.training.designs.gram import Gram
-from nashlearn.training.designs.row_products import SharedSquare, Square
 from nashlearn.training.methods.ascent import listed
 from nashlearn.training.methods.ray import Ray
 from nashlearn.training.rounding import EXTRA, UNIT, rounding

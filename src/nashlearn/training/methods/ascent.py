@@ -19,120 +19,24 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
-from nashlearn.games.rows.kernels import contenders, equilibrium, prox
-from nashlearn.training.designs.row_products import row_scores, row_step
+from nashlearn.kernels.ascent import inner_sweeps, sweep
 from nashlearn.training.driver import Offer, Run
 from nashlearn.training.methods.rows import RowMethod
 from nashlearn.training.problem import Problem
 
-__all__ = ["Ascent", "AscentState", "inner_sweeps", "listed"]
+__all__ = ["Ascent", "AscentState", "listed"]
 
-_STILL = 1e-12  # a strategy that moves less than this has not moved
 _TRIFLE = 0.1  # share of the last sweep's mean gain below which a move is put off: it may cost more than it brings
-_PATIENCE = 3  # visits without a move after which an example leaves the inner sweeps
 _ENOUGH = 0.3  # share of the full sweep's gain below which an inner sweep is not worth another
 
 
-@njit(cache=True, nogil=True)
-def _visit(loss, rows, i, W, Q, share, sqnorm, classes, first, m, g, q, p, step, moving, least):
-    """Maximise the dual over example ``i`` and the ``m`` classes from ``classes[first]`` on.
-
-    Returns a lower bound of the gain, times alpha; ``g[:m]`` is left as the argument of the proximal step.
-    """
-    a = share * sqnorm
-    if a == 0.0:  # no feature: the scores are 0 whatever the weights, so the game is solved once
-        g[:] = 0.0
-        equilibrium(loss, g, Q[i], p)
-        return 0.0
-    row_scores(rows, i, W, classes, first, m, g)
-    for c in range(m):
-        q[c] = Q[i, classes[first + c]]
-        g[c] += a * q[c]
-    prox(loss, m, g, a, q, p)
-    total, largest, n_moving = 0.0, 0.0, 0
-    for c in range(m):
-        change = Q[i, classes[first + c]] - q[c]
-        if change != 0.0:
-            total += change * change
-            largest = max(largest, abs(change))
-            step[n_moving] = share * change
-            moving[n_moving] = classes[first + c]
-            n_moving += 1
-    won = 0.5 * a * share * total
-    if largest <= _STILL or won < least:
-        return 0.0
-    for c in range(m):
-        Q[i, classes[first + c]] = q[c]
-    row_step(rows, i, W, moving, n_moving, step)
-    return won
-
-
-@njit(cache=True, nogil=True)
-def _sweep(loss, rows, W, Q, shares, sqnorms, order, n_options, moved, near, least):
-    """Visit the examples of ``order`` once, all labels; mark what moved and who contends. Returns the gain."""
-    k = Q.shape[1]
-    g, q, p, step = np.empty(k), np.empty(k), np.empty(n_options), np.empty(k)
-    everyone, moving = np.arange(k), np.empty(k, np.int64)
-    gain = 0.0
-    for i in order:
-        won = _visit(loss, rows, i, W, Q, shares[i], sqnorms[i], everyone, 0, k, g, q, p, step, moving, least)
-        moved[i] = won > 0.0
-        gain += won
-        if moved[i]:
-            contenders(loss, g, shares[i] * sqnorms[i], q, near[i])
-    return gain
-
-
-@njit(cache=True, nogil=True)
-def listed(near, active):
-    """The contenders of each active example, one list after the other, and where each list begins."""
-    first = np.zeros(active.size + 1, np.int64)
-    for e in range(active.size):
-        first[e + 1] = first[e]
-        for c in range(near.shape[1]):
-            first[e + 1] += near[active[e], c]
-    classes = np.empty(first[-1], np.int64)
-    end = 0
-    for e in range(active.size):
-        for c in range(near.shape[1]):
-            if near[active[e], c]:
-                classes[end] = c
-                end += 1
-    return first, classes
-
-
-@njit(cache=True, nogil=True)
-def inner_sweeps(loss, rows, W, Q, shares, sqnorms, active, first, classes, n_options, enough, part, budget, least):
-    """Sweep over ``active``, each with its list of classes, and return the work.
-
-    Ends when a pass gains less than ``enough``, or less than the given part of the first pass.
-
-    Work is counted in visits of an example with all its labels; a good part of a visit does not depend on them.
-    """
-    k = Q.shape[1]
-    g, q, p, step = np.empty(k), np.empty(k), np.empty(n_options), np.empty(k)
-    moving = np.empty(k, np.int64)
-    entries, idle = np.arange(active.size), np.zeros(active.size, np.int64)
-    size, work = active.size, 0.0
-    while size > 0 and work < budget:
-        gain, kept = 0.0, 0
-        for s in range(size):
-            e = entries[s]
-            i, m = active[e], first[e + 1] - first[e]
-            won = _visit(loss, rows, i, W, Q, shares[i], sqnorms[i], classes, first[e], m, g, q, p, step, moving, least)
-            gain += won
-            work += 0.4 + 0.6 * m / k
-            idle[e] = 0 if won > 0.0 else idle[e] + 1
-            if idle[e] < _PATIENCE:
-                entries[kept] = e
-                kept += 1
-        size = kept
-        if gain < enough:
-            break
-        enough = max(enough, part * gain)
-    return work
+def listed(near: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the contenders of each active example begin and end, and the contenders, one list after the other."""
+    chosen = near[active]
+    first = np.zeros(active.size + 1, np.intp)
+    np.cumsum(np.count_nonzero(chosen, axis=1), out=first[1:])
+    return first, np.nonzero(chosen)[1]
 
 
 @dataclass
@@ -218,12 +122,12 @@ class Ascent(RowMethod):
         order = run.rng.permutation(problem.n)
         arrays = problem.rows, state.W, state.Q, problem.omega / run.alpha, problem.sqnorms
         least = _TRIFLE * state.gain / problem.n
-        gain = _sweep(problem.loss, *arrays, order, problem.n_options, moved, near, least)
+        gain = sweep(problem.loss, *arrays, order, moved, near, least)
         state.gain, state.settled = gain, gain == 0.0 and least == 0.0
         active = order[moved[order]]
         first, classes = listed(near, active)
         state.work += problem.n + inner_sweeps(
-            problem.loss, *arrays, active, first, classes, problem.n_options,
+            problem.loss, *arrays, active, first, classes,
             _ENOUGH * gain, 0.0, 200.0 * active.size, _TRIFLE * gain / problem.n,
         )  # fmt: skip
 

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numba import njit
 
-from nashlearn.games.rows.kernels import contenders, prox
+from nashlearn.kernels.ascent import inner_sweeps, rank
 from nashlearn.training.designs.span import KernelProblem
 from nashlearn.training.driver import Offer, Run
-from nashlearn.training.methods.ascent import inner_sweeps
 from nashlearn.training.methods.ray import Ray
 from nashlearn.training.methods.rows import RowMethod
 from nashlearn.training.methods.working_set import WorkingSet, newton_on_set
@@ -33,26 +31,6 @@ _SCALE = 3.0  # first smoothing of Newton's method, in units of the game's scale
 _NATURAL = 0.3  # and in units of the mean curvature of an example's own term in the dual, where that is more
 _RAY = 6  # lengths of the weights that are tried in a certificate
 _NEWTON_LIMIT = 6000  # examples in a working set up to which it may
-
-
-@njit(cache=True, nogil=True)
-def _rank(loss, scores, Q, shares, diagonal, n_options, near, promise):
-    """Proximal step of every example: who contends, and a lower bound of the gain times alpha, into ``promise``."""
-    k = Q.shape[1]
-    g, q, p = np.empty(k), np.empty(k), np.empty(n_options)
-    for i in range(Q.shape[0]):
-        a = shares[i] * diagonal[i]
-        promise[i] = 0.0
-        if a > 0.0:
-            for c in range(k):
-                q[c] = Q[i, c]
-                g[c] = scores[i, c] + a * q[c]
-            prox(loss, k, g, a, q, p)
-            for c in range(k):
-                promise[i] += 0.5 * a * shares[i] * (q[c] - Q[i, c]) ** 2
-            contenders(loss, g, a, q, near[i])
-            for c in range(k):
-                near[i, c] |= Q[i, c] > 0.0
 
 
 @dataclass
@@ -116,7 +94,7 @@ class Climb(RowMethod):
         scores = np.ascontiguousarray(problem.span.scores(state.KC.T, C))
         diagonal = problem.gram.diagonal + problem.span.offset
         shares = problem.omega / run.alpha
-        _rank(problem.game.params, scores, state.Q, shares, diagonal, problem.game.n_options, near, promise)
+        rank(problem.game.params.compiled(), scores, state.Q, shares, diagonal, near, promise)
         chosen = _working_set(C, promise, problem.gram.capacity)
         if not chosen.size:  # no visit would move anything: rounding has the last word
             state.over = True
@@ -187,8 +165,8 @@ def _sweep_set(
     active, first, classes = span.lists(near[chosen])
     budget = float(_SWEEPS * active.size)
     work = inner_sweeps(
-        problem.game.params, rows, W, Q, shares, problem.gram.diagonal[chosen] + span.offset, active, first, classes,
-        problem.game.n_options, 0.0, _ENOUGH, budget, 0.0,
+        problem.game.params.compiled(), rows, W, Q, shares, problem.gram.diagonal[chosen] + span.offset, active, first,
+        classes, 0.0, _ENOUGH, budget, 0.0,
     )  # fmt: skip
     if chosen.size and work >= budget and not exact:
         outside = span.scores(state.KC[:, chosen].T - K @ span.reduce(before), C) - span.scores(0.0, before)

@@ -18,10 +18,9 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.linalg as sl
-from numba import njit
 from scipy.sparse.linalg import LinearOperator, cg
 
-from nashlearn.games.rows.kernels import tangent
+from nashlearn.kernels.newton import apply_packed, distance, packed_tangents
 from nashlearn.training.designs.rows import diagonals
 from nashlearn.training.driver import Offer, Run
 from nashlearn.training.methods.rows import RowMethod
@@ -45,47 +44,6 @@ def step_cost(problem: Problem) -> float:
     return 2.0 * problem.n + (size**3 / 3.0 + kinks) / (8.0 * size)
 
 
-@njit(cache=True, nogil=True)
-def _packed_tangents(loss, mu, omega, Q, tight, rows, packed, active):
-    """Lower triangles of ``omega_i J_i`` of the rows that have a tangent; returns how many do."""
-    k = Q.shape[1]
-    J = np.zeros((k, k))
-    m = 0
-    for i in rows:
-        if tangent(loss, mu, Q[i], tight[i], J) > 0:
-            for c in range(k):
-                for e in range(c + 1):
-                    packed[c * (c + 1) // 2 + e, m] = omega[i] * J[c, e]
-            active[m] = i
-            m += 1
-    return m
-
-
-@njit(cache=True, nogil=True)
-def _distance(omega, Q, centre):
-    """``sum_i omega_i |q_i - centre_i|^2``, without a copy of either."""
-    total = 0.0
-    for i in range(Q.shape[0]):
-        for c in range(Q.shape[1]):
-            total += omega[i] * (Q[i, c] - centre[i, c]) ** 2
-    return total
-
-
-@njit(cache=True, nogil=True)
-def _apply_packed(packed, scores):
-    """``scores_i <- omega_i J_i scores_i`` in place."""
-    k = scores.shape[1]
-    z = np.empty(k)
-    for i in range(scores.shape[0]):
-        z[:] = 0.0
-        for c in range(k):
-            for e in range(c):
-                z[c] += packed[c * (c + 1) // 2 + e, i] * scores[i, e]
-                z[e] += packed[c * (c + 1) // 2 + e, i] * scores[i, c]
-            z[c] += packed[c * (c + 3) // 2, i] * scores[i, c]
-        scores[i] = z
-
-
 class _Curvature:
     """The generalised Hessian at a point, less ``alpha``: read block by block, from all or some rows."""
 
@@ -99,9 +57,9 @@ class _Curvature:
         k = problem.k
         step = max(64, min(4096, (1 << 22) // (4 * k * (k + 1) + 8 * problem.d)))
         packed = np.empty((k * (k + 1) // 2, step))
-        active = np.empty(step, np.int64)
+        active = np.empty(step, np.intp)
         for start in range(0, self.rows.size, step):
-            m = _packed_tangents(
+            m = packed_tangents(
                 problem.loss, self.mu, problem.omega, self.Q, self.tight, self.rows[start : start + step], packed,
                 active,
             )  # fmt: skip
@@ -130,7 +88,7 @@ class _Curvature:
         out = np.zeros(design.shape)
         for block, packed in self.blocks():
             scores = design.scores(block, v.reshape(design.shape))
-            _apply_packed(packed, scores)
+            apply_packed(packed, scores)
             design.add_moments(block, scores, out)
         return self.scale * out
 
@@ -243,7 +201,7 @@ class Newton(RowMethod):
         problem, mu, primal = run.problem, state.mu, state.primal
         gradient = run.alpha * state.w + state.G
         residual = float(np.vdot(gradient, gradient)) / (2.0 * run.alpha)
-        moved = 0.5 * mu * _distance(problem.omega, state.Q, state.centre)
+        moved = 0.5 * mu * distance(problem.omega, state.Q, state.centre)
         # A row that moved by delta leaves a gap of up to sqrt(2) mu delta, the root of what it moved by in the mean.
         if mu < state.floor or residual + 2.0 * np.sqrt(mu * moved) <= 1e-16 * primal:
             state.over = True
@@ -305,7 +263,7 @@ def _sample_rows(problem: Problem, state: NewtonState, rng: np.random.Generator)
     probe = rng.choice(problem.n, min(500, problem.n), replace=False)
     packed = np.empty((problem.k * (problem.k + 1) // 2, probe.size))
     args = problem.loss, state.mu, problem.omega, state.Q, state.tight, probe, packed, probe.copy()
-    need = state.sample / max(_packed_tangents(*args) / probe.size, 0.02)
+    need = state.sample / max(packed_tangents(*args) / probe.size, 0.02)
     if need > 0.7 * problem.n:
         return np.arange(problem.n)
     return np.sort(rng.choice(problem.n, int(need), replace=False))

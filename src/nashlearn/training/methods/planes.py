@@ -13,11 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
-__all__ = ["Planes", "best_mixture"]
+from nashlearn.kernels.planes import best_mixture
 
-_ROUNDS = 4000  # a fraction of a millisecond
+__all__ = ["Planes"]
 
 
 @dataclass
@@ -76,7 +75,7 @@ class Planes:
         alone = offset - 0.5 * gram.diagonal()
         if alone.max() > offset @ x - 0.5 * x @ gram @ x:
             x = np.eye(usable.size)[alone.argmax()]
-        x = best_mixture(offset, gram, x)
+        best_mixture(offset, gram, x)
         self.mixture[:m] = 0.0
         self.mixture[usable] = x
         slope = x @ self.slopes[usable]  # not by the Gram matrix: where slopes cancel, it is all rounding
@@ -111,33 +110,3 @@ class Planes:
         alive = self.slopes[: self.count]
         self.gram[: self.count, : self.count] = np.delete(np.delete(self.gram, j, 0), j, 1)[: self.count, : self.count]
         self.gram[i, : self.count] = self.gram[: self.count, i] = alive @ self.slopes[i]
-
-
-@njit(cache=True, nogil=True)
-def best_mixture(offset, gram, mixture):
-    """``argmax <offset, x> - x' gram x / 2`` over the simplex, near enough, by moves between pairs of planes."""
-    x = mixture.copy()
-    slope = offset - (gram * x).sum(axis=1)
-    for _ in range(_ROUNDS):
-        rise, fall, lowest, most = 0, 0, np.inf, -1.0
-        for t in range(x.size):
-            if slope[t] > slope[rise]:
-                rise = t
-        # The second of the pair is the one whose move wins most, by its curvature [fan2005]_.
-        for t in range(x.size):
-            if x[t] > 0.0:
-                lowest = min(lowest, slope[t])
-                gain = slope[rise] - slope[t]
-                won = gain * gain / max(gram[rise, rise] + gram[t, t] - 2.0 * gram[rise, t], 1e-300)
-                if gain > 0.0 and won > most:
-                    fall, most = t, won
-        if not slope[rise] - lowest > 1e-12 * (1.0 + abs(slope[rise])):
-            break
-        gain = slope[rise] - slope[fall]
-        curvature = gram[rise, rise] + gram[fall, fall] - 2.0 * gram[rise, fall]
-        step = min(x[fall], gain / curvature) if curvature > 0.0 else x[fall]
-        x[rise] += step
-        x[fall] = x[fall] - step if step < x[fall] else 0.0
-        for t in range(x.size):
-            slope[t] -= step * (gram[rise, t] - gram[fall, t])
-    return x

@@ -17,13 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg as sl
-from numba import njit
 from scipy.sparse.linalg import LinearOperator, cg
 
-from nashlearn.games.rows.kernels import tangent
+from nashlearn.kernels.newton import combine, directions, smoothed_rows
 from nashlearn.training.methods.ray import Ray
 from nashlearn.training.methods.search import first_descent
-from nashlearn.training.problem import smooth_rows
 
 __all__ = ["WorkingSet", "newton_on_set"]
 
@@ -73,37 +71,9 @@ class WorkingSet:
         self, C: np.ndarray, AC: np.ndarray, mu: float, centre: np.ndarray, q: np.ndarray, tight: np.ndarray
     ) -> float:
         """The smoothed primal; writes the proximal steps into ``q``."""
-        total = smooth_rows(self.game.params, self.outside + AC, self.truth, self.omega, mu, centre, q, tight)
+        scores, loss = np.ascontiguousarray(self.outside + AC), self.game.params.compiled()
+        total = smoothed_rows(loss, scores, self.truth, self.omega, mu, centre, q, tight)
         return float(total + 0.5 * self.alpha * np.vdot(C, AC))
-
-
-@njit(cache=True, nogil=True)
-def _directions(loss, mu, omega, Q, tight, U, owner):
-    """Factor each example's tangent, ``omega_i J_i = sum_a U_a U_a'``, by pivoted Cholesky; returns how many rows."""
-    k = Q.shape[1]
-    J = np.zeros((k, k))
-    m = 0
-    for i in range(Q.shape[0]):
-        if tangent(loss, mu, Q[i], tight[i], J) == 0:
-            continue
-        for _ in range(k):
-            pivot = 0
-            for c in range(1, k):
-                if J[c, c] > J[pivot, pivot]:
-                    pivot = c
-            if J[pivot, pivot] <= 1e-9 / mu:
-                break
-            root = np.sqrt(J[pivot, pivot])
-            for c in range(k):
-                U[m, c] = J[c, pivot] / root
-            for c in range(k):
-                for e in range(k):
-                    J[c, e] -= U[m, c] * U[m, e]
-            for c in range(k):
-                U[m, c] *= np.sqrt(omega[i])
-            owner[m] = i
-            m += 1
-    return m
 
 
 class Found(NamedTuple):
@@ -160,26 +130,17 @@ def newton_on_set(part: WorkingSet, Q: np.ndarray, enough: float, mu: float) -> 
     return Found(best_Q, best_C, mu)
 
 
-@njit(cache=True, nogil=True)
-def _combine(U, owner, z, out):
-    """``U' z``: the combination of directions, each in the scores of its owner, into ``out`` (examples, k)."""
-    out[:] = 0.0
-    for a in range(owner.size):
-        for c in range(U.shape[1]):
-            out[owner[a], c] += U[a, c] * z[a]
-
-
 def _newton_step(
     part: WorkingSet, mu: float, q: np.ndarray, tight: np.ndarray, r: np.ndarray, Ar: np.ndarray
 ) -> np.ndarray:
     n, k = q.shape
-    U, owner = np.empty((n * k, k)), np.empty(n * k, np.int64)
-    m = _directions(part.game.params, mu, part.omega, q, tight, U, owner)
+    U, owner = np.empty((n * k, k)), np.empty(n * k, np.intp)
+    m = directions(part.game.params.compiled(), mu, part.omega, q, tight, U, owner)
     U, owner = U[:m], owner[:m]
     step = np.zeros((n, k))
     if m:
         solve = _by_factor if m <= _FACTOR_LIMIT else _by_conjugate_gradients
-        _combine(U, owner, solve(part, U, owner, np.einsum("ac,ac->a", U, Ar[owner])), step)
+        combine(U, owner, solve(part, U, owner, np.einsum("ac,ac->a", U, Ar[owner])), step)
     step -= r
     step /= part.alpha
     return step
@@ -199,7 +160,7 @@ def _by_conjugate_gradients(part: WorkingSet, U: np.ndarray, owner: np.ndarray, 
     spread = np.empty(part.truth.shape)
 
     def product(z: np.ndarray) -> np.ndarray:
-        _combine(U, owner, z, spread)
+        combine(U, owner, z, spread)
         return part.alpha * z + np.einsum("ac,ac->a", U, part.spread(spread)[owner])
 
     size = (b.size, b.size)
