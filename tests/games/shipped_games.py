@@ -179,6 +179,7 @@ def matching(id: str, n1: int, n2: int, partial: bool, weights: Any = None, symm
 
     def smoothed(theta, smoothing, p, q):
         scores, p, q = (np.array(x, dtype=float).reshape(1, *shape) for x in (theta, p, q))
+        scores += 0.5 * smoothing  # the kernel takes off the quadratic part alone
         if partial:
             scores[0, -1, -1] = 0.0
         gap = np.empty(1)
