@@ -107,7 +107,11 @@ def test_a_score_of_minus_infinity_rules_out(case, data):
 
 @law(on=[case for case in SMOOTH if case.smoothed], examples=8)
 def test_0_certificates_of_any_strategies_are_honest(case, data):
-    """Compiled certificates against the best reply to ``p`` over all vertices; they vanish at the equilibrium."""
+    """Compiled certificates against the best reply to ``p`` over all vertices; they vanish at the equilibrium.
+
+    Those of rows are that gap. Those of matchings and trees take the smoothing's tangent at ``q`` for the smoothing,
+    and so may say more, never less.
+    """
     rng, smoothing = np.random.default_rng(data.draw(seeds)), data.draw(amounts(case))
     theta = scores(case, rng)
     eq, q = play(case, theta[None], smoothing)
@@ -120,7 +124,8 @@ def test_0_certificates_of_any_strategies_are_honest(case, data):
             gaps.append(certificate(theta, smoothing, here, there))
             upper = smoothed_value(case, theta, smoothing, case.cost(here[None], case.labels))
             secured = theta @ there + case.risk(there) - smoothing * omega(there[None])[0]
-            assert abs(gaps[-1] - (upper - secured)) <= tol
+            assert gaps[-1] >= upper - secured - tol
+            assert gaps[-1] <= upper - secured + tol or "rows" not in case.smoothed
         assert gaps[-1] <= tol and gaps[-2] <= 0.05 * (case.size(theta) + smoothing)
 
 
