@@ -20,7 +20,7 @@ from scipy.optimize import linprog
 
 from nashlearn import games
 from nashlearn.game import Game
-from nashlearn.games.networks import exact, local
+from nashlearn.games.networks import exact
 from nashlearn.games.rows.thresholds import ThresholdGame
 from nashlearn.games.trees.parts import all_grandparents, all_siblings
 from nashlearn.kernels.matchings import certify_matchings
@@ -271,7 +271,6 @@ def _disturbed_programme(size: float, rng: np.random.Generator) -> Iterator[None
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact, "interior_point", mixed)
-        patch.setattr(local, "interior_point", mixed)
         yield
 
 
