@@ -11,12 +11,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from nashlearn.game import Equilibrium, Game, flat, inner
 from nashlearn.games import arborescence
-from nashlearn.games.trees.best import best_tree
-from nashlearn.training.designs.hashed_arcs import WIDTH, Attributes, arc_indices, scale_of, score_sentence
+from nashlearn.kernels.hashed_arcs import ROOM, VALUE
+from nashlearn.training.designs.hashed_arcs import Attributes, HashedArcs
 
 __all__ = ["averaged_perceptron", "gibbs_games", "hinge_games"]
 
@@ -60,35 +59,29 @@ def gibbs_games(heads: Sequence[np.ndarray], single_root: bool) -> list[Game]:
     return [shared(len(y)) for y in heads]
 
 
-@njit(cache=True, nogil=True)
-def _perceptron(w, total, data, order, heads, first, single_root, age, s):
-    index = np.empty(WIDTH, np.uint32)
-    for i in order:
-        n = data.size[i]
-        score_sentence(w, data.code, data.tag, data.first[i], n, data.bits, s.arc, index)
-        best_tree(s.arc, n, single_root, s.heads, s.work)
-        for d in range(n):
-            y = heads[first[i] + d]
-            if s.heads[d] != y:
-                for h, sign in ((y, 1.0), (s.heads[d], -1.0)):
-                    m = arc_indices(data.code, data.tag, data.first[i], d + 1, h, data.bits, index)
-                    for j in range(m):
-                        w[index[j]] += sign * scale_of()
-                        total[index[j]] += sign * scale_of() * age
-        age += 1.0
-    return age
-
-
 def averaged_perceptron(
     data: Attributes, heads: list[np.ndarray], passes: int, single_root: bool, rng: np.random.Generator
 ) -> np.ndarray:
     """The mean of the weights over all steps of the structured perceptron."""
-    from nashlearn.games.trees.entries import tree_scratch
-
-    w, total = np.zeros(1 << data.bits), np.zeros(1 << data.bits)
-    flat, first = np.concatenate(heads), np.concatenate([[0], np.cumsum(data.size)])
-    scratch, age = tree_scratch(int(data.size.max())), 1.0
+    design, polytope = HashedArcs(data), cache(lambda n: arborescence(n, single_root).labels)
+    w, total, age = np.zeros(design.n_weights), np.zeros(design.n_weights), 1.0
     for _ in range(passes):
-        order = rng.permutation(data.size.size)
-        age = _perceptron(w, total, data, order, flat, first, single_root, age, scratch)
+        for i in rng.permutation(data.size.size):
+            n, part = int(data.size[i]), np.array([i])
+            found = polytope(n).argmax(design.scores(w, part).reshape(1, n, n + 1))[0]
+            wrong = found != heads[i]
+            if wrong.any():
+                for tree, sign in ((heads[i], VALUE), (found, -VALUE)):
+                    features = _features(design, part, tree, wrong)
+                    np.add.at(w, features, sign)
+                    np.add.at(total, features, sign * age)
+            age += 1.0
     return w - total / age
+
+
+def _features(design: HashedArcs, part: np.ndarray, heads: np.ndarray, of: np.ndarray) -> np.ndarray:
+    """Indices of the features of the arcs to some tokens of a sentence."""
+    indices, bounds = np.empty(heads.size * ROOM, np.int32), np.empty(heads.size + 1, np.intp)
+    heads = np.ascontiguousarray(heads, dtype=np.intp)
+    filled = design.sentences.arcs(part, heads, design.attributes.bits, indices, bounds)
+    return indices[:filled][np.repeat(of, np.diff(bounds))]

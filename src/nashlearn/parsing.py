@@ -108,16 +108,16 @@ class HashedSentences(Sequence[int]):
         """Features of the arcs that ``heads`` name, one row a token of all sentences: CSR (tokens, 2^bits), float32."""
         from scipy import sparse
 
-        from nashlearn.training.designs.hashed_arcs import WIDTH, arc_table, scale_of
+        from nashlearn.kernels.hashed_arcs import ROOM, VALUE
 
-        data, flat = self.attributes, np.concatenate([np.asarray(one, dtype=np.int64) for one in heads])
+        flat = np.concatenate([np.asarray(one, dtype=np.intp) for one in heads])
         wrong = [i for i, (one, n) in enumerate(zip(heads, self.sizes, strict=True)) if len(one) != n]
         if wrong:
             raise ValueError(f"heads[{wrong[0]}] must have {self.sizes[wrong[0]]} entries, one for each token")
-        indices, bounds = np.empty((flat.size + 1) * WIDTH, np.uint32), np.empty(flat.size + 1, np.int64)
-        filled = arc_table(data.code, data.tag, data.first, data.size, flat, bits, indices, bounds)
-        values = np.full(filled, scale_of(), np.float32)
-        table = sparse.csr_matrix((values, indices[:filled].astype(np.int32), bounds), shape=(flat.size, 1 << bits))
+        indices, bounds = np.empty(flat.size * ROOM, np.int32), np.empty(flat.size + 1, np.intp)
+        filled = self.attributes.compiled().arcs(np.arange(len(self)), flat, bits, indices, bounds)
+        values = np.full(filled, VALUE, np.float32)
+        table = sparse.csr_matrix((values, indices[:filled].copy(), bounds), shape=(flat.size, 1 << bits))
         table.sum_duplicates()
         return table
 

@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
+from nashlearn.kernels.nodes import Compressed, Pattern
 from nashlearn.solvers.threads import Run
 
 __all__ = ["DenseFeatures", "SparseFeatures"]
@@ -24,6 +24,12 @@ _DENSE_PARTS = 16  # the same where features are dense, and their weights few be
 
 def _blocks(n: int, size: int) -> list[tuple[int, int]]:
     return [(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def _arrays(X: Any, width: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Data, indices and bounds of a compressed matrix as kernels want them."""
+    indices, bounds = (np.ascontiguousarray(x, dtype=width) for x in (X.indices, X.indptr))
+    return np.ascontiguousarray(X.data, dtype=np.float64), indices, bounds
 
 
 class _NodeFeatures:
@@ -95,14 +101,30 @@ class SparseFeatures(_NodeFeatures):
 
     def __init__(self, X: sparse.csr_matrix, k: int, start: np.ndarray, label: np.ndarray):
         super().__init__(X, k)
-        self.label = label
-        self.start = start.astype(np.int32 if label.size < 2**31 else np.int64)  # half the memory to look up
+        self.start, self.label = start, label
         self.n_weights = label.size
 
     @cached_property
-    def columns(self) -> sparse.csc_matrix:
-        """The same matrix by columns."""
-        return self.X.tocsc()
+    def _whole(self) -> bool:
+        """Whether every feature has a weight for every label."""
+        return self.n_weights == self.X.shape[1] * self.k
+
+    @cached_property
+    def _rows(self) -> Any:
+        """The matrix by rows, for kernels, with the labels of its features where these are some only."""
+        X, d = self.X, self.X.shape[1]
+        if self._whole:
+            return Compressed(*_arrays(X, X.indices.dtype), d)
+        # As narrow as can be: indices are looked up for each nonzero, and where its weights begin.
+        width = np.int32 if X.indices.dtype == np.int32 and self.n_weights < 2**31 else np.intp
+        label = np.ascontiguousarray(self.label, dtype=np.int32)
+        return Pattern(*_arrays(X, width), d, self.k, np.ascontiguousarray(self.start, dtype=width), label)
+
+    @cached_property
+    def _columns(self) -> Compressed:
+        """The matrix by columns, for kernels."""
+        C = self.X.tocsc()
+        return Compressed(*_arrays(C, C.indices.dtype), C.shape[0])
 
     @staticmethod
     def all_pairs(d: int, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -121,36 +143,30 @@ class SparseFeatures(_NodeFeatures):
 
     def scores(self, w: np.ndarray, out: np.ndarray, run: Run) -> None:
         """Write the scores (N, k): one pass over the nonzeros, in blocks of rows."""
-        X = self.X
-        full = self.n_weights == X.shape[1] * self.k
+        rows, w = self._rows, np.ascontiguousarray(w)
+        table = w.reshape(-1, self.k) if self._whole else w
 
         def block(a: int, b: int) -> None:
-            if full:
-                _scores_all(X.data, X.indices, X.indptr, w, out, a, b)
-            else:
-                _scores_some(X.data, X.indices, X.indptr, self.start, self.label, w, out, a, b)
+            (rows.times if self._whole else rows.scores)(table, out, a, b)
 
-        run(block, _blocks(X.shape[0], _ROWS))
+        run(block, _blocks(self.X.shape[0], _ROWS))
 
     def gradient(self, q: np.ndarray, out: np.ndarray, run: Run) -> None:
         """Write ``Phi' q``: one pass over the nonzeros, in blocks of columns, or of rows where weights are few."""
-        if self.n_weights == self.X.shape[1] * self.k:
-            C = self.columns
-
-            def columns(a: int, b: int) -> None:
-                _gradient_all(C.data, C.indices, C.indptr, q, out, a, b)
-
-            run(columns, _blocks(C.shape[1], max(1, C.shape[1] // 64)))
+        (n, d), q = self.X.shape, np.ascontiguousarray(q)
+        if self._whole:
+            columns, table = self._columns, out.reshape(d, self.k)
+            run(lambda a, b: columns.times(q, table, a, b), _blocks(d, max(1, d // 64)))
             return
-        X = self.X
+        rows = self._rows
 
-        def rows(a: int, b: int) -> np.ndarray:
+        def moments(a: int, b: int) -> np.ndarray:
             part = np.zeros(self.n_weights)
-            _gradient_some(X.data, X.indices, X.indptr, self.start, self.label, q, part, a, b)
+            rows.add_moments(q, part, a, b)
             return part
 
         out[:] = 0.0
-        for part in run(rows, _blocks(X.shape[0], max(1, -(-X.shape[0] // _PARTS)))):
+        for part in run(moments, _blocks(n, max(1, -(-n // _PARTS)))):
             out += part
 
     def squares(self, share: np.ndarray) -> np.ndarray:
@@ -167,48 +183,3 @@ class SparseFeatures(_NodeFeatures):
         row = np.repeat(X.row.astype(np.int64) * self.k, widths) + self.label[column]
         shape = X.shape[0] * self.k, self.n_weights
         return sparse.csr_matrix((np.repeat(X.data, widths), (row, column)), shape=shape)
-
-
-@njit(cache=True, nogil=True)
-def _scores_some(data, indices, indptr, start, label, w, out, a, b):
-    for t in range(a, b):
-        row = out[t]
-        row[:] = 0.0
-        for i in range(indptr[t], indptr[t + 1]):
-            j, x = indices[i], data[i]
-            for c in range(start[j], start[j + 1]):
-                row[label[c]] += x * w[c]
-
-
-@njit(cache=True, nogil=True)
-def _scores_all(data, indices, indptr, w, out, a, b):
-    k = out.shape[1]
-    for t in range(a, b):
-        row = out[t]
-        row[:] = 0.0
-        for i in range(indptr[t], indptr[t + 1]):
-            x = data[i]
-            own = w[indices[i] * k : (indices[i] + 1) * k]
-            for c in range(k):
-                row[c] += x * own[c]
-
-
-@njit(cache=True, nogil=True)
-def _gradient_some(data, indices, indptr, start, label, q, out, a, b):
-    for t in range(a, b):
-        for i in range(indptr[t], indptr[t + 1]):
-            j, x = indices[i], data[i]
-            for c in range(start[j], start[j + 1]):
-                out[c] += x * q[t, label[c]]
-
-
-@njit(cache=True, nogil=True)
-def _gradient_all(data, indices, indptr, q, out, a, b):
-    k = q.shape[1]
-    for j in range(a, b):
-        own = out[j * k : (j + 1) * k]
-        own[:] = 0.0
-        for i in range(indptr[j], indptr[j + 1]):
-            x, row = data[i], q[indices[i]]
-            for c in range(k):
-                own[c] += x * row[c]

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
 from nashlearn.game import Game
 from nashlearn.games.batch import Batch
+from nashlearn.kernels.block_replies import without_faint
 from nashlearn.kernels.tree_inside import move_inside
 from nashlearn.training.designs.arcs import tree_games
 from nashlearn.training.designs.hashed_arcs import HashedArcs
@@ -38,28 +38,6 @@ _BATCH = 64
 _INNER = 1e-6  # accuracy of the games: steps need no better reply at first,
 _FINAL = 1e-10  # certificates do
 _SHARPER = 1e-3  # than the objective times ``tol`` by this factor, on the way
-_FAINT = 1e-9  # entries of replies that are left out
-
-
-@njit(cache=True, nogil=True)
-def _without_faint(q, size, part, offset, reply, entropy):
-    """Replies ``q`` of the sentences ``part`` into ``reply``, without entries whose features cost as much as others'.
-
-    Takes off their entropies what the entries that are left out may have added.
-    """
-    at = 0
-    for j in range(part.size):
-        i, n = part[j], size[part[j]]
-        for d in range(n):
-            total, lost = 0.0, 0.0
-            own = reply[offset[i] + d * (n + 1) : offset[i] + (d + 1) * (n + 1)]
-            for h in range(n + 1):
-                own[h] = q[at + h] if q[at + h] >= _FAINT else 0.0
-                total += own[h]
-                lost += abs(q[at + h] - own[h])
-            own /= total
-            entropy[i] -= 2.0 * lost
-            at += n + 1
 
 
 class BlockProblem(GameProblem):
@@ -109,7 +87,7 @@ class BlockProblem(GameProblem):
         scores = self.design.scores(w, part, self.n_jobs)
         found = Batch([self.games.games[i] for i in part]).solve(scores, tol=tol, n_jobs=self.n_jobs)
         entropy[part] = found.entropy
-        _without_faint(found.q, self.design.attributes.size, part, self.games.offset, reply, entropy)
+        without_faint(self.design.sentences, found.q, part, self.games.offset, reply, entropy)
 
     def objective(self, w: np.ndarray, alpha: float) -> float:
         """The objective at ``w``, from above."""
@@ -163,7 +141,7 @@ class Blocks(Method):
         problem, alpha = run.problem, run.alpha
         w = (problem.moments - problem.design.moments(problem.first, problem.omega)) / alpha
         kept, every = no_replies(problem.games.offset), np.arange(len(problem.games))
-        data, offset, no_entropy = problem.design.attributes, problem.games.offset, np.zeros(every.size)
+        data, offset, no_entropy = problem.design.sentences, problem.games.offset, np.zeros(every.size)
         visit(w, data, every, offset, problem.omega, alpha, problem.first, no_entropy, kept, np.zeros(w.size))
         return BlockState(w, w.copy(), kept, run.tol), None
 
@@ -171,7 +149,7 @@ class Blocks(Method):
         """A pass over all sentences, and a certificate where the gaps met on the way promise one."""
         problem, progress = run.problem, run.progress
         w, kept, change = state.w, state.kept, np.zeros(state.w.size)
-        data, offset = problem.design.attributes, problem.games.offset
+        data, offset = problem.design.sentences, problem.games.offset
         reply, entropy = np.empty(offset[-1]), np.zeros(len(problem.games))
         seen, reached = 0.0, _reached(run, state)
         inner = float(np.clip(_SHARPER * run.tol * abs(reached), _FINAL, _INNER)) if reached else _INNER

@@ -1,0 +1,26 @@
+"""Sentences whose arcs have hashed features, for kernels that read them."""
+
+from libc.stdint cimport uint64_t
+
+cdef enum:
+    WIDTH = 96  # no arc has more features
+
+cdef inline double scale() noexcept nogil:  # the value of a present feature: arcs have a norm near 1
+    return 0.125
+
+cdef class Sentences:
+    cdef object kept
+    cdef const uint64_t* code  # (rows, 5)
+    cdef const Py_ssize_t* tag
+    cdef const Py_ssize_t* first
+    cdef const Py_ssize_t* size
+    cdef readonly Py_ssize_t n  # sentences
+    cdef readonly int bits
+
+    # Indices below 2^bits of the features of the arc h -> d of sentence i into out, which has room for WIDTH; their
+    # number. d = 1..size is a token, h = 0..size a token or the root.
+    cdef Py_ssize_t arc(self, Py_ssize_t i, Py_ssize_t d, Py_ssize_t h, int bits, int* out) noexcept nogil
+    # The address of indices of sentences, checked.
+    cdef const Py_ssize_t* listed(self, object part, Py_ssize_t count) except NULL
+    # Arcs of the sentences listed, or of the first count where part is NULL.
+    cdef Py_ssize_t entries(self, const Py_ssize_t* part, Py_ssize_t count) noexcept nogil
