@@ -19,48 +19,43 @@ cdef enum:
 cdef double _DEPENDENT = 1e-10  # a pivot of the Gram matrix, of integers, that is 0 but for rounding
 
 
-cdef class Corral:
-    """Room for trees of up to ``n`` tokens, kept from one sentence to the next."""
+cdef Corral new_corral(Py_ssize_t n) noexcept nogil:
+    cdef Corral corral
+    corral.n, corral.room, corral.failed, corral.memory = n, 0, False, NULL
+    _lay_corral(&corral, 0)
+    return corral
 
-    def __cinit__(self, Py_ssize_t n):
-        self.n = n
 
-    def __dealloc__(self):
-        free(self.memory)
+cdef size_t _lay_corral(Corral* corral, size_t at) noexcept nogil:
+    """Addresses from ``at`` on, for as many trees as there is to be room for; where they end."""
+    cdef Py_ssize_t room = corral.room
+    corral.V = indices(&at, room * corral.n)
+    corral.G, corral.chol = doubles(&at, room * room), doubles(&at, room * room)
+    corral.weight, corral.worth = doubles(&at, room), doubles(&at, room)
+    corral.best, corral.other = doubles(&at, room), doubles(&at, room)
+    return at
 
-    cdef size_t lay(self, size_t at) noexcept nogil:
-        """Addresses from ``at`` on, for ``self.room`` trees; where they end."""
-        self.V = indices(&at, self.room * self.n)
-        self.G, self.chol = doubles(&at, self.room * self.room), doubles(&at, self.room * self.room)
-        self.weight, self.worth = doubles(&at, self.room), doubles(&at, self.room)
-        self.best, self.other = doubles(&at, self.room), doubles(&at, self.room)
-        return at
 
-    cdef bint grow(self, Py_ssize_t kept) noexcept nogil:
-        """Double the room, keeping the first trees; False where there is no memory for it."""
-        cdef Py_ssize_t i, before = self.room
-        cdef Py_ssize_t* V = self.V
-        cdef double* G = self.G
-        cdef double* chol = self.chol
-        cdef double* weight = self.weight
-        cdef double* worth = self.worth
-        cdef void* old = self.memory
-        self.room = 2 * before if before else _FEW
-        self.memory = malloc(self.lay(0))
-        if self.memory == NULL:
-            self.memory, self.room, self.failed = old, before, True
-            self.lay(<size_t> old)
-            return False
-        self.lay(<size_t> self.memory)
-        if kept:
-            memcpy(self.V, V, kept * self.n * sizeof(Py_ssize_t))
-            memcpy(self.weight, weight, kept * sizeof(double))
-            memcpy(self.worth, worth, kept * sizeof(double))
-        for i in range(kept):
-            memcpy(self.G + i * self.room, G + i * before, kept * sizeof(double))
-            memcpy(self.chol + i * self.room, chol + i * before, kept * sizeof(double))
-        free(old)
-        return True
+cdef bint _grow(Corral* corral, Py_ssize_t kept) noexcept nogil:
+    """Double the room, keeping the first trees; False where there is no memory for it."""
+    cdef Corral old = corral[0]
+    cdef Py_ssize_t i
+    corral.room = 2 * old.room if old.room else _FEW
+    corral.memory = malloc(_lay_corral(corral, 0))
+    if corral.memory == NULL:
+        corral[0] = old
+        corral.failed = True
+        return False
+    _lay_corral(corral, <size_t> corral.memory)
+    if kept:
+        memcpy(corral.V, old.V, kept * corral.n * sizeof(Py_ssize_t))
+        memcpy(corral.weight, old.weight, kept * sizeof(double))
+        memcpy(corral.worth, old.worth, kept * sizeof(double))
+    for i in range(kept):
+        memcpy(corral.G + i * corral.room, old.G + i * old.room, kept * sizeof(double))
+        memcpy(corral.chol + i * corral.room, old.chol + i * old.room, kept * sizeof(double))
+    free(old.memory)
+    return True
 
 
 cdef Search new_search(Py_ssize_t n, Py_ssize_t labels, size_t* at) noexcept nogil:
@@ -71,7 +66,7 @@ cdef Search new_search(Py_ssize_t n, Py_ssize_t labels, size_t* at) noexcept nog
     return search
 
 
-cdef void _affine(Corral corral, Py_ssize_t k) noexcept nogil:
+cdef void _affine(Corral* corral, Py_ssize_t k) noexcept nogil:
     """Weights, summing to 1, of the affine combination of trees nearest to the scores, into ``corral.best``."""
     cdef Py_ssize_t i
     cdef double total = 0.0, ones = 0.0, excess
@@ -87,7 +82,7 @@ cdef void _affine(Corral corral, Py_ssize_t k) noexcept nogil:
         corral.best[i] -= excess * corral.other[i]
 
 
-cdef void _drop(Corral corral, Py_ssize_t n, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
+cdef void _drop(Corral* corral, Py_ssize_t n, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
     """Remove tree ``i``, keeping the order of the rest."""
     cdef Py_ssize_t r, c, room = corral.room
     for r in range(i, k - 1):
@@ -118,7 +113,7 @@ cdef double _best_code(
 
 
 cdef double _look(
-    const double* w, Py_ssize_t n, Py_ssize_t labels, Corral corral, Py_ssize_t k, double* x, const Search* search
+    const double* w, Py_ssize_t n, Py_ssize_t labels, Corral* corral, Py_ssize_t k, double* x, const Search* search
 ) noexcept nogil:
     """Write the mixture of ``k`` trees into ``x`` and ``w - x`` into the slope; ``<w - x, x>``."""
     cdef Py_ssize_t i, d, a, width = (n + 1) * labels
@@ -135,7 +130,7 @@ cdef double _look(
 
 
 cdef bint _enter(
-    const double* w, Py_ssize_t n, Py_ssize_t labels, Corral corral, Py_ssize_t k, const Search* search
+    const double* w, Py_ssize_t n, Py_ssize_t labels, Corral* corral, Py_ssize_t k, const Search* search
 ) noexcept nogil:
     """Add the tree of ``search.code`` to ``k`` others; False where it is an affine combination of them."""
     cdef Py_ssize_t i, d, shared, room = corral.room
@@ -152,7 +147,7 @@ cdef bint _enter(
     return cholesky(corral.G, room, corral.chol, room, k, k + 1, _DEPENDENT) == k + 1
 
 
-cdef Py_ssize_t _settle(Corral corral, Py_ssize_t n, Py_ssize_t k) noexcept nogil:
+cdef Py_ssize_t _settle(Corral* corral, Py_ssize_t n, Py_ssize_t k) noexcept nogil:
     """Move to the best mixture of ``k`` trees, those leaving that would get a negative weight; how many are left."""
     cdef Py_ssize_t i, leaving
     cdef double t, share
@@ -184,11 +179,11 @@ cdef double nearest_point(
     Py_ssize_t* heads,
     const Workspace* work,
     const Search* search,
-    Corral corral,
+    Corral* corral,
 ) noexcept nogil:
     cdef Py_ssize_t a, d, turn, k, width = (n + 1) * labels
     cdef double low, size = 0.0, gap = INFINITY, inside
-    if corral.room == 0 and not corral.grow(0):
+    if corral.room == 0 and not _grow(corral, 0):
         return gap
     for d in range(n):
         low = 0.0
@@ -204,7 +199,7 @@ cdef double nearest_point(
         gap = _best_code(search.slope, n, labels, single_root, heads, work, search) - inside
         if gap <= 1e-14 * (n + size):
             return gap
-        if k == corral.room and not corral.grow(k):
+        if k == corral.room and not _grow(corral, k):
             return gap
         # An affine combination of the others: only rounding lets it enter.
         if not _enter(w, n, labels, corral, k, search):
@@ -225,7 +220,7 @@ cdef size_t _lay(Desk* desk, Py_ssize_t n, Py_ssize_t labels, size_t at) noexcep
 
 
 cdef double _project(
-    double* w, Py_ssize_t n, Py_ssize_t labels, bint single_root, double* x, Desk* desk, Corral corral
+    double* w, Py_ssize_t n, Py_ssize_t labels, bint single_root, double* x, Desk* desk, Corral* corral
 ) noexcept nogil:
     """Project ``w`` (n, n + 1, labels) into ``x``, each row shifted to the largest score 0; the gap, -1 for no tree."""
     cdef Py_ssize_t d, a, width = (n + 1) * labels
@@ -255,13 +250,14 @@ def project_labelled(w, Py_ssize_t n, bint single_root, x, gap):
     cdef double* gaps = <double*> vector_out(gap, "gap", DOUBLE, b)
     cdef Desk desk
     cdef Scratch memory
-    cdef Corral corral = Corral(n)
+    cdef Corral corral = new_corral(n)
     if n < 1 or labels < 1:
         raise ValueError(f"there must be at least one token and one label; got {n} and {labels}")
     memory = Scratch(_lay(&desk, n, labels, 0))
     _lay(&desk, n, labels, <size_t> memory.at)
     with nogil:
         for i in range(b):
-            gaps[i] = _project(scores + i * size, n, labels, single_root, points + i * size, &desk, corral)
+            gaps[i] = _project(scores + i * size, n, labels, single_root, points + i * size, &desk, &corral)
+        free(corral.memory)
     if corral.failed:
         raise MemoryError("there is no room for the trees that a projection mixes")

@@ -13,6 +13,7 @@ solution. The certificate is the Frank-Wolfe gap ``max_y <w - x, y> - <w - x, x>
 """
 
 from libc.math cimport INFINITY, fabs
+from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 from nashlearn.kernels.checks cimport DOUBLE, cube_out, extent, vector_out
 from nashlearn.kernels.dense cimport cholesky, cholesky_solve
@@ -20,7 +21,7 @@ from nashlearn.kernels.scratch cimport Scratch, doubles, indices, marks
 from nashlearn.kernels.simd cimport simd_max, simd_threshold
 from nashlearn.kernels.tree_cuts cimport Flow, new_flow, separate
 from nashlearn.kernels.tree_map cimport Workspace, best_tree, contracted_sets, new_workspace
-from nashlearn.kernels.tree_nearest cimport Corral, Search, nearest_point, new_search
+from nashlearn.kernels.tree_nearest cimport Corral, Search, nearest_point, new_corral, new_search
 
 cdef enum:
     _NEWTON = 60  # steps for one set of cuts
@@ -350,7 +351,7 @@ cdef size_t _lay(Desk* desk, Py_ssize_t n, size_t at) noexcept nogil:
     return at
 
 
-cdef double _project(double* w, Py_ssize_t n, bint single_root, double* x, Desk* desk, Corral corral) noexcept nogil:
+cdef double _project(double* w, Py_ssize_t n, bint single_root, double* x, Desk* desk, Corral* corral) noexcept nogil:
     """Project ``w`` (n, n + 1), finite or ``-inf`` and changed, into ``x``; the certified gap, -1 without a tree."""
     cdef double exact = 0.0, gap
     if price_cuts(w, n, single_root, False, desk.heads, &desk.work, &desk.cuts, &desk.flow, &exact) < 0:
@@ -373,10 +374,11 @@ def project_trees(w, bint single_root, x, gap):
     cdef double* gaps = <double*> vector_out(gap, "gap", DOUBLE, b)
     cdef Desk desk
     cdef Scratch memory = Scratch(_lay(&desk, n, 0))
-    cdef Corral corral = Corral(n)
+    cdef Corral corral = new_corral(n)
     _lay(&desk, n, <size_t> memory.at)
     with nogil:
         for i in range(b):
-            gaps[i] = _project(scores + i * size, n, single_root, points + i * size, &desk, corral)
+            gaps[i] = _project(scores + i * size, n, single_root, points + i * size, &desk, &corral)
+        free(corral.memory)
     if corral.failed:
         raise MemoryError("there is no room for the trees that a projection mixes")
