@@ -20,12 +20,11 @@ from scipy.optimize import linprog
 
 from nashlearn import games
 from nashlearn.game import Game
-from nashlearn.games.matchings.kernels import _certificate
 from nashlearn.games.networks import exact
 from nashlearn.games.rows.thresholds import ThresholdGame
-from nashlearn.games.trees.entries import tree_scratch
-from nashlearn.games.trees.equilibrium import certify
 from nashlearn.games.trees.parts import all_grandparents, all_siblings
+from nashlearn.kernels.matchings import certify_matchings
+from nashlearn.kernels.tree_game import certify
 from nashlearn.solvers import double_oracle, matrix_game
 
 # ---------------------------------------------------------------------------------------------------------------- rows
@@ -179,12 +178,12 @@ def matching(id: str, n1: int, n2: int, partial: bool, weights: Any = None, symm
     L = np.outer(inside.ravel(), price.ravel()) - np.diag(price.ravel())
 
     def smoothed(theta, smoothing, p, q):
-        scores, p, q = (x.reshape(shape).copy() for x in (theta, p, q))
+        scores, p, q = (np.array(x, dtype=float).reshape(1, *shape) for x in (theta, p, q))
         if partial:
-            scores[-1, -1] = 0.0
-        work, column = np.empty(shape), np.empty(n1, np.int64)
-        arrays = work, column, np.empty(n1), np.empty(n2)
-        return float(_certificate(scores, price, n1, smoothing, p, q, *arrays)[-1])
+            scores[0, -1, -1] = 0.0
+        gap = np.empty(1)
+        certify_matchings(scores, price, partial, smoothing, p, q, gap)
+        return float(gap[0])
 
     return Case(
         id, game, names, flat, flat, L, binding=True, level=inside.ravel(), scaled=made, tol=1e-7, symmetry=symmetry,
@@ -210,7 +209,7 @@ def arborescence(id: str, n: int, single_root=False, n_labels: int | None = None
     def smoothed(theta, smoothing, p, q):
         theta, p, q = (x.reshape(n, n + 1, width).copy() for x in (theta, p, q))
         scores = np.where(own, -np.inf, theta)
-        upper, lower, *_ = certify(scores, price, smoothing, n, single_root, p, q, tree_scratch(n))
+        upper, lower, *_ = certify(scores, price, smoothing, single_root, p, q)
         return float(upper - lower)
 
     level = np.zeros((n, n + 1, width))

@@ -15,10 +15,8 @@ from scipy.optimize import linprog
 from scipy.special import logsumexp
 
 from nashlearn import games
-from nashlearn.games.trees.best import workspace
-from nashlearn.games.trees.cuts import flow_scratch
-from nashlearn.games.trees.inside import into_polytope
-from nashlearn.games.trees.nearest import nearest_point
+from nashlearn.kernels.tree_inside import move_inside
+from nashlearn.kernels.tree_nearest import project_labelled
 from nashlearn.solvers import double_oracle
 
 TOL = 1e-8
@@ -273,9 +271,9 @@ def test_projection_is_certified_and_agrees_with_wolfes_method(n, single_root):
         certificate = np.sum(np.where(np.isneginf(slope), 0, slope) * (best - point), axis=(1, 2))
         assert (certificate <= 1e-11 * n * (1 + 10 * scale)).all()
         if n <= 10:
-            other, shifted = np.empty((n, n + 1, 1)), scores[0] - scores[0].max(axis=1, keepdims=True)
-            nearest_point(shifted[:, :, None], n, single_root, other, np.empty(n, np.int64), workspace(n))
-            assert np.abs(other[:, :, 0] - point[0]).max() <= TOL
+            by_wolfe = np.empty((3, n * (n + 1), 1))
+            project_labelled(scores.reshape(by_wolfe.shape).copy(), n, single_root, by_wolfe, np.empty(3))
+            assert np.abs(by_wolfe.reshape(point.shape) - point).max() <= TOL
 
 
 @few
@@ -324,8 +322,9 @@ def test_the_adversary_stays_in_the_polytope(single_root, mu):
     for n in (2, 7, 20):
         game, scores = games.arborescence(n, single_root), 2.0 * np.random.default_rng(n).normal(size=(5, n, n + 1))
         eq = game.solve(scores, smoothing=mu, tol=1e-6)
-        for q in eq.q:
-            assert into_polytope(q.copy(), n, single_root, np.empty((3 * n + 8, n), np.bool_), flow_scratch(n)) == 0.0
+        sizes, moved = np.full(len(eq.q), n), np.empty(len(eq.q))
+        move_inside(eq.q.flatten(), sizes, np.arange(len(eq.q) + 1) * n * (n + 1), single_root, moved)
+        assert (moved == 0.0).all()
         assert eq.risk == pytest.approx(game.risk(eq.q), abs=1e-12)
         assert eq.entropy == pytest.approx(eq.risk + mu / 2 * np.sum(eq.q * (1 - eq.q), axis=(1, 2)), abs=1e-12)
         assert eq.value == pytest.approx(np.sum(scores * eq.q, axis=(1, 2)) + eq.entropy, abs=1e-12)

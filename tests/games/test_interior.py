@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from nashlearn.solvers.dense import cholesky, cholesky_solve, lu_factor, lu_solve
-from nashlearn.solvers.interior import Saddle, saddle_point
+from nashlearn.kernels.dense import factor_cholesky, factor_lu, solve_cholesky, solve_lu
+from nashlearn.kernels.interior import solve_saddle
+
+
+class Saddle(NamedTuple):
+    """A game, as :func:`solve_saddle` takes it."""
+
+    reward: np.ndarray
+    cost: np.ndarray
+    weight: np.ndarray
+    mu_p: float
+    mu_q: float
+    row: np.ndarray
+    n_rows: int
+    first: np.ndarray
+    member: np.ndarray
+    equality: np.ndarray
 
 
 def random_game(rng, n_equal, n_more, mu_p=0.0, mu_q=0.0):
@@ -24,7 +41,7 @@ def random_game(rng, n_equal, n_more, mu_p=0.0, mu_q=0.0):
         if k < n_equal:
             incidence[k, sizes.sum() + k] = True
     first = np.r_[0, np.cumsum(incidence.sum(axis=0))]
-    member = np.nonzero(incidence.T)[1]
+    member = np.ascontiguousarray(np.nonzero(incidence.T)[1])
     equality = np.arange(n_equal + n_more) < n_equal
     reward, cost, weight = rng.standard_normal(row.size), rng.random(row.size), rng.random(row.size)
     return Saddle(reward, cost, weight, mu_p, mu_q, row, sizes.size, first, member, equality), incidence
@@ -59,7 +76,7 @@ def value(game, incidence):
 def run(game, tol=1e-10, max_iter=100, start=None):
     m, R, K = game.row.size, game.n_rows, game.equality.size
     x, y, lam = start or (np.empty((2, m)), np.empty((2, R)), np.empty((2, K)))
-    residual = saddle_point(game, tol, max_iter, start is not None, x, y, lam)
+    residual = solve_saddle(*game, tol, max_iter, start is not None, x, y, lam)
     return residual, x, y, lam
 
 
@@ -114,22 +131,42 @@ def test_too_few_iterations_are_told():
     assert run(game, max_iter=0)[0] == np.inf
 
 
+@pytest.mark.parametrize(
+    ("field", "change"),
+    [
+        ("row", lambda row: np.where(np.arange(row.size) == 2, 99, row)),
+        ("row", lambda row: row - 2),
+        ("first", lambda first: first[::-1].copy()),
+        ("first", lambda first: first + 1),
+        ("member", lambda member: member + 9),
+        ("reward", lambda reward: reward[1:]),
+        ("weight", lambda weight: weight.astype(np.float32)),
+        ("equality", lambda equality: equality.astype(float)),
+        ("mu_q", lambda mu: -1.0),
+    ],
+)
+def test_games_that_are_none_are_refused(field, change):
+    game, _ = random_game(np.random.default_rng(3), 1, 2)
+    with pytest.raises(ValueError, match=field):
+        run(game._replace(**{field: change(getattr(game, field))}))
+
+
 @pytest.mark.parametrize("n", [1, 2, 9, 10])
 def test_dense_solvers(n):
     rng = np.random.default_rng(n)
     A, b = rng.standard_normal((n, n)), rng.standard_normal(n)
     A[0, 0] *= n == 1  # without pivoting there is no first step
-    factors, pivot, x = A.copy(), np.empty(n, np.int64), b.copy()
-    assert lu_factor(factors, pivot)
-    lu_solve(factors, pivot, x)
+    factors, pivot, x = A.copy(), np.empty(n, np.intp), b.copy()
+    assert factor_lu(factors, pivot)
+    solve_lu(factors, pivot, x)
     assert np.abs(A @ x - b).max() <= 1e-11
     singular = A.copy()
     singular[:, n // 2] = 0.0
-    assert not lu_factor(singular, pivot)
+    assert not factor_lu(singular, pivot)
     S, x = A @ A.T + np.eye(n), b.copy()
     factor = np.empty((n, n))
-    assert cholesky(S, factor, 0, n // 2, 0.0) == n // 2 and cholesky(S, factor, n // 2, n, 0.0) == n
-    cholesky_solve(factor, n, x)
+    assert factor_cholesky(S, factor, 0, n // 2, 0.0) == n // 2 and factor_cholesky(S, factor, n // 2, n, 0.0) == n
+    solve_cholesky(factor, n, x)
     assert np.abs(S @ x - b).max() <= 1e-11
     S[n // 2] = S[:, n // 2] = 0.0
-    assert cholesky(S, S, 0, n, 0.0) == n // 2
+    assert factor_cholesky(S, S, 0, n, 0.0) == n // 2

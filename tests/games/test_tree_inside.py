@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from nashlearn.games import arborescence
-from nashlearn.games.trees.cuts import flow_scratch
-from nashlearn.games.trees.inside import into_polytope
+from nashlearn.kernels.tree_inside import move_inside
 from nashlearn.training.designs.arcs import tree_problem
 from nashlearn.training.designs.entries import EntryFeatures, stacked
 
@@ -23,6 +22,13 @@ ROUNDING = 2e-13
 def trees(n: int, single_root: bool) -> np.ndarray:
     """Vertices of all trees."""
     return np.eye(n + 1)[tree_heads(n, single_root)]
+
+
+def into_polytope(x: np.ndarray, single_root: bool) -> float:
+    """Move ``x`` (n, n + 1) into the polytope, in place; how large a share of it was replaced."""
+    share = np.empty(1)
+    move_inside(x.reshape(-1), np.array([len(x)]), np.array([0, x.size]), single_root, share)
+    return float(share[0])
 
 
 def lacking(x: np.ndarray, single_root: bool) -> float:
@@ -50,7 +56,7 @@ def test_any_point_is_moved_inside_and_near_ones_little(n, single_root, size, se
     x = np.tensordot(rng.dirichlet(np.full(len(V), rng.choice([0.01, 0.1, 1.0]))), V, 1)
     moved = x + size * rng.normal(size=x.shape) * (rng.random(x.shape) < 0.5)
     before = moved.copy()
-    share = into_polytope(moved, n, single_root, np.empty((3 * n + 8, n), np.bool_), flow_scratch(n))
+    share = into_polytope(moved, single_root)
     assert 0 <= share <= 1
     assert lacking(moved, single_root) <= ROUNDING
     if size <= 1e-3:
@@ -61,7 +67,7 @@ def test_a_point_without_arcs_from_the_root_or_without_arcs_at_all():
     cycle = np.array([[0.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
     for x, single_root in product((cycle, np.zeros((3, 4)), -cycle), (True, False)):
         moved = x.copy()
-        into_polytope(moved, 3, single_root, np.empty((17, 3), np.bool_), flow_scratch(3))
+        into_polytope(moved, single_root)
         assert lacking(moved, single_root) <= ROUNDING
 
 

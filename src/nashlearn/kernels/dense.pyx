@@ -71,12 +71,56 @@ cdef void lu_solve(const double* A, Py_ssize_t ld, Py_ssize_t n, const Py_ssize_
         b[i] = (b[i] - simd_dot(A + i * ld + i + 1, b + i + 1, n - i - 1)) / A[i * ld + i]
 
 
+cdef bint _root(double* L, Py_ssize_t ld, Py_ssize_t n, Py_ssize_t k, double least) noexcept nogil:
+    """Finish column ``k``, and copy it into row ``k``; False where its pivot is too small."""
+    cdef double* row = L + k * ld
+    cdef double scale
+    cdef Py_ssize_t r
+    if not row[k] > least:
+        return False
+    row[k] = sqrt(row[k])
+    scale = 1.0 / row[k]
+    for r in range(k + 1, n):
+        row[r] = L[r * ld + k] = L[r * ld + k] * scale
+    return True
+
+
+cdef Py_ssize_t _whole(double* L, Py_ssize_t ld, Py_ssize_t n, double least) noexcept nogil:
+    """The factor in place, column by column; its transpose above the diagonal lets updates run along rows."""
+    cdef Py_ssize_t k, r, c
+    cdef double first, second
+    cdef double* row
+    cdef const double* top
+    cdef const double* next
+    for k in range(0, n, 2):  # two columns at a time, as above
+        if not _root(L, ld, n, k, least):
+            return k
+        if k + 1 == n:
+            break
+        top, next = L + k * ld, L + (k + 1) * ld
+        for r in range(k + 1, n):
+            L[r * ld + k + 1] -= top[r] * top[k + 1]
+        if not _root(L, ld, n, k + 1, least):
+            return k + 1
+        for r in range(k + 2, n):
+            row = L + r * ld
+            first, second = top[r], next[r]
+            for c in range(k + 2, r + 1):
+                row[c] -= first * top[c] + second * next[c]
+    return n
+
+
 cdef Py_ssize_t cholesky(
     const double* A, Py_ssize_t lda, double* L, Py_ssize_t ldl, Py_ssize_t start, Py_ssize_t n, double least
 ) noexcept nogil:
     cdef Py_ssize_t i, j
     cdef double left
     cdef double* row
+    if start == 0:
+        for i in range(n):
+            for j in range(i + 1):
+                L[i * ldl + j] = A[i * lda + j]
+        return _whole(L, ldl, n, least)
     for i in range(start, n):
         row = L + i * ldl
         for j in range(i):

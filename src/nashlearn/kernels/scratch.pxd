@@ -10,6 +10,14 @@ A function that lays out its room takes an address and moves it on. Called with 
 cdef class Scratch:
     cdef void* at
 
+# Memory for what is not known before the work has begun: begins as (NULL, 0), grows, and its owner frees it.
+cdef struct Block:
+    void* at
+    size_t size
+
+# See that a block has so many bytes, whose content is unspecified then; False where there is no memory for them.
+cdef bint ask(Block* block, size_t size) noexcept nogil
+
 cdef inline double* doubles(size_t* at, Py_ssize_t n) noexcept nogil:
     cdef size_t here = at[0]
     at[0] = here + <size_t> n * sizeof(double)

@@ -1,4 +1,4 @@
-"""The owner of scratch memory."""
+"""The owner of scratch memory, and blocks that grow."""
 
 from libc.stdlib cimport free, malloc
 
@@ -13,3 +13,15 @@ cdef class Scratch:
 
     def __dealloc__(self):
         free(self.at)
+
+
+cdef bint ask(Block* block, size_t size) noexcept nogil:
+    if block.at != NULL and size <= block.size:
+        return True
+    free(block.at)
+    block.size = size + size // 2 + 8  # half as much again: the next wish is seldom the last
+    block.at = malloc(block.size)
+    if block.at == NULL:
+        block.size = 0
+        return False
+    return True

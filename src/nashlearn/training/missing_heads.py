@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nashlearn.games.trees.best import best_trees, workspace
+from nashlearn.kernels.tree_map import best_trees
 
 __all__ = ["completed", "known_arcs", "known_share", "known_weights"]
 
@@ -44,6 +44,6 @@ def completed(heads: np.ndarray, single_root: bool) -> np.ndarray | None:
     allowed[0, known] = -np.inf
     allowed[0, known, heads[known]] = 0.0
     allowed[0, np.arange(n), np.arange(n) + 1] = -np.inf
-    tree, feasible = np.empty((1, n), np.int64), np.empty(1, np.bool_)
-    best_trees(allowed, single_root, tree, feasible, workspace(n))
+    tree, feasible = np.empty((1, n), np.intp), np.empty(1, np.bool_)
+    best_trees(allowed, single_root, tree, feasible)
     return tree[0] if feasible[0] else None

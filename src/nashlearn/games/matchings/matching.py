@@ -9,9 +9,9 @@ ch. 4):
 
 ``w`` is what missing a pair costs, 1 unless told otherwise. The smoothing ``mu`` takes off what is 0 at every matching;
 ``mu = 0`` gives the published game.
-It is solved by :mod:`nashlearn.solvers.interior` in about ten to thirty iterations of O(n³). In a partial matching
-elements of either side may stay alone; they pair with a last column (leaving) and a last row (entering) of the
-scores, which the polytope lets sum to anything, so that no node is doubled.
+It is solved by the interior point method of ``nashlearn.kernels.interior`` in about ten to thirty iterations of O(n³).
+In a partial matching elements of either side may stay alone; they pair with a last column (leaving) and a last row
+(entering) of the scores, which the polytope lets sum to anything, so that no node is doubled.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ import numpy as np
 from nashlearn.game import Equilibrium, Game
 from nashlearn.games._check import not_negative, refuse_nan, score_size, structured_scores, warn_missed
 from nashlearn.games.hamming import Hamming
-from nashlearn.games.matchings.kernels import argmax_each, project_each, solve_matchings
+from nashlearn.kernels.assignment import argmax_each
+from nashlearn.kernels.birkhoff import project_each
+from nashlearn.kernels.matchings import solve_matchings
 from nashlearn.solvers.threads import in_threads
 
 __all__ = ["MatchingGame", "Matchings"]
@@ -42,8 +44,8 @@ class Matchings:
         """Partners (b, n1) of the best matching for each matrix of ``scores``, any of them at a tie. O(n³)."""
         scores = self.checked(scores)
         refuse_nan(scores, "the best matching")
-        column = np.empty((scores.shape[0], self.n1), np.int64)
-        _refuse(argmax_each(scores.astype(np.float64), self.partial, column))
+        column = np.empty((scores.shape[0], self.n1), np.intp)
+        _refuse(argmax_each(np.ascontiguousarray(scores, np.float64), self.partial, column))
         return column
 
     def vertex(self, labels: np.ndarray) -> np.ndarray:
@@ -60,12 +62,12 @@ class Matchings:
     def project(self, scores: np.ndarray) -> np.ndarray:
         """The nearest points (b, \\*shape) of the polytope; rows and columns sum to 1 up to 1e-10 or better.
 
-        Cost: one assignment and about ten sparse linear systems of size n (:mod:`nashlearn.games.matchings.birkhoff`).
+        Cost: one assignment and about ten sparse linear systems of size n (``nashlearn.kernels.birkhoff``).
         """
         scores = self.checked(scores)
         refuse_nan(scores, "the nearest point")
         x, residual = np.empty(scores.shape), np.empty(scores.shape[0])
-        _refuse(project_each(scores.astype(np.float64), self.partial, 1e-12, x, residual))
+        _refuse(project_each(np.ascontiguousarray(scores, np.float64), self.partial, 1e-12, x, residual))
         warn_missed(residual > 1e-10 * np.maximum(1.0, score_size(scores)), residual, "projections", 1e-10)
         return x.astype(scores.dtype)
 
@@ -155,7 +157,7 @@ class MatchingGame(Game):
         scores = self.labels.checked(scores)
         smoothing, tol = not_negative("smoothing", smoothing), not_negative("tol", tol)
         b, dtype = len(scores), scores.dtype
-        theta = scores.astype(np.float64, copy=False)
+        theta = np.ascontiguousarray(scores, np.float64)
         (value, gap, entropy, risk), (q, p) = np.empty((4, b)), np.empty((2, *scores.shape))
         found = value, q, p, gap, entropy, risk
         arguments = theta, self.weights, self.labels.partial, smoothing, tol

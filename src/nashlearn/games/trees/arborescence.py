@@ -6,9 +6,9 @@ arcs: a wrong head or label), each with its weight:
 
     F(theta) = max_q min_p <theta, q> + sum_d c_d - <p, C q> - mu/2 (|q|^2 - <1, q>).
 
-Best trees are found in :mod:`nashlearn.games.trees.best`, nearest points in :mod:`nashlearn.games.trees.projection`,
-equilibria in :mod:`nashlearn.games.trees.equilibrium`, and Gibbs marginals in :mod:`nashlearn.games.trees.gibbs`. The
-nearest point is an excellent guess of the predictor's strategy but, from three tokens on, not always an equilibrium.
+Best trees are found in ``nashlearn.kernels.tree_map``, nearest points in ``nashlearn.kernels.tree_projection``,
+equilibria in ``nashlearn.kernels.tree_game``, and Gibbs marginals in ``nashlearn.kernels.tree_gibbs``. The nearest
+point is an excellent guess of the predictor's strategy but, from three tokens on, not always an equilibrium.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import numpy as np
 from nashlearn.game import Equilibrium, Game
 from nashlearn.games._check import not_negative, refuse_nan, score_size, structured_scores, warn_missed
 from nashlearn.games.hamming import Hamming
-from nashlearn.games.trees.best import best_trees, is_tree, workspace
-from nashlearn.games.trees.cuts import flow_scratch
-from nashlearn.games.trees.equilibrium import solve_trees
-from nashlearn.games.trees.gibbs import gibbs_trees
-from nashlearn.games.trees.projection import cut_scratch, project_labelled, project_trees
+from nashlearn.kernels.tree_game import solve_trees
+from nashlearn.kernels.tree_gibbs import gibbs_trees
+from nashlearn.kernels.tree_map import best_trees, is_tree
+from nashlearn.kernels.tree_nearest import project_labelled
+from nashlearn.kernels.tree_projection import project_trees
 from nashlearn.solvers.threads import in_threads
 
 __all__ = ["ArborescenceGame", "Arborescences", "Projection"]
@@ -62,9 +62,9 @@ class Arborescences:
         scores = self.checked(scores)
         refuse_nan(scores, "the best tree")
         arcs = scores if self.n_labels is None else scores.max(axis=3)
-        heads = np.empty(arcs.shape[:2], np.int64)
+        heads = np.empty(arcs.shape[:2], np.intp)
         feasible = np.empty(len(arcs), np.bool_)
-        best_trees(arcs, self.single_root, heads, feasible, workspace(self.n))
+        best_trees(arcs, self.single_root, heads, feasible)
         _refuse_infeasible(~feasible, self.single_root)
         if self.n_labels is None:
             return heads
@@ -91,10 +91,10 @@ class Arborescences:
         refuse_nan(scores, "the nearest point")
         x, gap, shifted = np.empty(scores.shape), np.empty(len(scores)), scores.astype(np.float64)
         if self.n_labels is None:
-            arrays = workspace(self.n), cut_scratch(self.n), flow_scratch(self.n)
-            project_trees(shifted, self.single_root, x, gap, *arrays)
+            project_trees(shifted, self.single_root, x, gap)
         else:
-            project_labelled(shifted, self.single_root, x, gap, workspace(self.n))
+            arcs = len(scores), self.n * (self.n + 1), self.n_labels
+            project_labelled(shifted.reshape(arcs), self.n, self.single_root, x.reshape(arcs), gap)
         _refuse_infeasible(gap < 0, self.single_root)
         warn_missed(gap > 1e-8 * (1.0 + score_size(scores)), gap, "projections", 1e-8)
         return Projection(x.astype(scores.dtype), gap.astype(scores.dtype))
@@ -151,7 +151,7 @@ def check_heads(heads: np.ndarray, single_root: bool, name: str) -> None:
     own = heads == np.arange(1, n + 1)
     if own.any():
         raise ValueError(f"{name} makes token {own.argmax() + 1} its own head")
-    if not is_tree(heads, n, np.empty(max(n, 1), np.int64)):
+    if not is_tree(np.ascontiguousarray(heads, dtype=np.intp)):
         raise ValueError(f"{name} has a cycle: not every token reaches the root")
     roots = np.count_nonzero(heads == 0)
     if single_root and roots != 1:
@@ -225,9 +225,10 @@ class ArborescenceGame(Game):
         scores = self.labels.checked(scores)
         smoothing, tol = not_negative("smoothing", smoothing), not_negative("tol", tol)
         (b, n), dtype, single_root = scores.shape[:2], scores.dtype, self.labels.single_root
-        theta = scores.astype(np.float64, copy=False).reshape(b, n, n + 1, self.labels.n_labels or 1)
+        theta = scores.astype(np.float64, copy=False).reshape(b, n * (n + 1), self.labels.n_labels or 1)
         (value, gap, entropy, risk), (q, p) = np.empty((4, b)), np.empty((2, *theta.shape))
-        arguments, found = (theta, self.weights, smoothing, single_root, tol), (value, q, p, gap, entropy, risk)
+        price = np.ascontiguousarray(self.weights, dtype=np.float64)
+        arguments, found = (theta, price, smoothing, single_root, tol), (value, q, p, gap, entropy, risk)
         in_threads(lambda first, last: solve_trees(*arguments, first, last, *found), b, n_jobs)
         _refuse_infeasible(gap == np.inf, single_root)
         aim = tol * (1.0 + self.weights.sum() + n * smoothing)

@@ -16,7 +16,7 @@ from scipy.optimize import linprog
 
 from nashlearn.games._check import refuse_nan, structured_scores
 from nashlearn.games.trees.arborescence import Arborescences, check_heads
-from nashlearn.games.trees.cuts import flow_scratch, separate
+from nashlearn.kernels.tree_cuts import violated_cuts
 
 __all__ = ["LocalTrees", "Programme"]
 
@@ -118,7 +118,7 @@ class LocalTrees:
         """Cuts that arcs ``x`` violate and that are not known yet."""
         full, members = np.zeros((self.n, self.n + 1)), np.zeros((3 * self.n + 8, self.n), np.bool_)
         full[made.token, made.head] = np.maximum(x, 0.0)
-        count = separate(full, self.n, members, _VIOLATED, flow_scratch(self.n))
+        count = violated_cuts(full, members, _VIOLATED)
         return [one.copy() for one in members[:count] if not any((one == other).all() for other in sets)]
 
     def filled(self, made: Programme, x: np.ndarray) -> np.ndarray:

@@ -24,7 +24,7 @@ from nashlearn.game import Equilibrium, Game
 from nashlearn.games._check import warn_missed
 from nashlearn.games.trees.arborescence import Arborescences
 from nashlearn.games.trees.local import LocalTrees, Programme
-from nashlearn.games.trees.shift import shifted
+from nashlearn.kernels.tree_shift import shifted
 
 __all__ = ["TreePartsGame", "all_grandparents", "all_siblings"]
 
@@ -110,7 +110,7 @@ class TreePartsGame(Game):
         p, q, upper, offset = np.empty((b, *self.option_shape)), np.empty_like(near), np.empty(b), np.empty(b)
         for i in range(b):
             own = arcs[i][:, :, None].copy()
-            offset[i] = shifted(own, self.options.n, self.options.single_root, arcs[i][:, :, None])
+            offset[i] = shifted(own, self.options.single_root, arcs[i][:, :, None])
             upper[i] = self._solve_one(near[i], p[i], q[i])
         risk, lower = self.risk(q, near), self.lower(near, q)
         gap = np.maximum(upper - lower, 0.0)

@@ -11,35 +11,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from nashlearn.game import Equilibrium, Game
 from nashlearn.games.hamming import Hamming
+from nashlearn.kernels.spanning import kruskal
 
 __all__ = ["SpanningTreeGame", "SpanningTrees"]
-
-
-@njit(cache=True, nogil=True)
-def _find(parent, u):
-    while parent[u] != u:
-        parent[u] = parent[parent[u]]
-        u = parent[u]
-    return u
-
-
-@njit(cache=True, nogil=True)
-def _kruskal(order, allowed, edges, n, chosen):
-    """Take edges in ``order`` that close no cycle; how many were taken."""
-    parent = np.arange(n)
-    chosen[:] = False
-    taken = 0
-    for e in order:
-        a, b = _find(parent, edges[e, 0]), _find(parent, edges[e, 1])
-        if allowed[e] and a != b:
-            parent[a] = b
-            chosen[e] = True
-            taken += 1
-    return taken
 
 
 class SpanningTrees:
@@ -57,7 +34,7 @@ class SpanningTrees:
             raise ValueError(f"edges must be pairs of nodes, integers from 0 on, of shape (m, 2); got {edges!r}")
         if (pairs[:, 0] == pairs[:, 1]).any():
             raise ValueError(f"edges must join distinct nodes; got {pairs[pairs[:, 0] == pairs[:, 1]][0]}")
-        self.edges = np.ascontiguousarray(pairs, dtype=np.int64)
+        self.edges = np.ascontiguousarray(pairs, dtype=np.intp)
         self.n = int(pairs.max()) + 1
         self.argmax(np.zeros((1, len(pairs))))
 
@@ -67,7 +44,7 @@ class SpanningTrees:
         chosen = np.empty(scores.shape, np.bool_)
         for i, row in enumerate(scores):
             order = np.argsort(-row, kind="stable")
-            if _kruskal(order, ~np.isneginf(row), self.edges, self.n, chosen[i]) < self.n - 1:
+            if kruskal(order, ~np.isneginf(row), self.edges, self.n, chosen[i]) < self.n - 1:
                 raise ValueError(f"the edges must connect all {self.n} nodes; row {i} of the scores leaves them apart")
         return chosen
 

@@ -10,7 +10,7 @@ or their average that weighs later ones more, whichever is better. The games of 
 same weights, then the steps are taken one after another.
 
 The dual that is reported is not that of the steps: it is evaluated anew at the mixtures, moved into the polytope, which
-rounding may have made them leave (:mod:`nashlearn.games.trees.inside`).
+rounding may have made them leave (``nashlearn.kernels.tree_inside``).
 """
 
 from __future__ import annotations
@@ -20,13 +20,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
 from nashlearn.game import Game
 from nashlearn.games.batch import Batch
-from nashlearn.games.trees.entries import tree_scratch
-from nashlearn.games.trees.inside import into_polytope
 from nashlearn.kernels.block_replies import without_faint
+from nashlearn.kernels.tree_inside import move_inside
 from nashlearn.training.designs.arcs import tree_games
 from nashlearn.training.designs.hashed_arcs import HashedArcs
 from nashlearn.training.driver import Method, Offer, Run
@@ -40,14 +38,6 @@ _BATCH = 64
 _INNER = 1e-6  # accuracy of the games: steps need no better reply at first,
 _FINAL = 1e-10  # certificates do
 _SHARPER = 1e-3  # than the objective times ``tol`` by this factor, on the way
-
-
-@njit(cache=True, nogil=True)
-def _inside(q, size, offset, single_root, share, s):
-    """Move the dual points of all sentences into the polytope; the share of each that was replaced."""
-    for i in range(size.size):
-        own = q[offset[i] : offset[i + 1]].reshape(size[i], size[i] + 1)
-        share[i] = into_polytope(own, size[i], single_root, s.cuts.members, s.flow)
 
 
 class BlockProblem(GameProblem):
@@ -111,7 +101,7 @@ class BlockProblem(GameProblem):
         """
         size, offset = self.design.attributes.size, self.games.offset
         q, share = kept.mixture(offset), np.empty(size.size)
-        _inside(q, size, offset, self.single_root, share, tree_scratch(int(size.max())))
+        move_inside(q, size, offset, self.single_root, share)
         w = (self.moments - self.design.moments(q, self.omega)) / alpha
         return float(self.omega @ ((1.0 - share) * kept.secured())) - 0.5 * alpha * float(w @ w)
 
