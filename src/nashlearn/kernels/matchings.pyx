@@ -274,8 +274,8 @@ def solve_matchings(
 def certify_matchings(scores, weights, bint partial, double smoothing, p, q, gap):
     """Gaps of strategies ``p`` and ``q`` (b, N1, N2) from anywhere, whose sums are taken to be right, into ``gap``.
 
-    Smoothing takes ``mu/2 |q|^2`` off what ``q`` gets; what is linear in it is part of ``scores``. NaN where no matching
-    is allowed.
+    Smoothing takes ``mu/2 |q|^2`` off what ``q`` gets; what is linear in it is part of ``scores``. NaN where no
+    matching is allowed.
     """
     cdef Task task
     _take(scores, weights, partial, smoothing, 0.0, &task)
