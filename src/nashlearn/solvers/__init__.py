@@ -1,1 +1,1 @@
-"""Solvers that know no output structure: double oracle, interior points, core simplex, proximal steps, threads."""
+"""Solvers that know no output structure: double oracle, matrix games, threads."""
