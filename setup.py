@@ -101,16 +101,16 @@ def extensions() -> list[Extension]:
                     depends=headers(Path(module.sources[0])),
                     define_macros=[("Py_LIMITED_API", "0x030B0000")] if ABI3 else [],
                     extra_compile_args=flags(name, own),
-                    extra_link_args=links(),
+                    extra_link_args=links(level),
                     py_limited_api=ABI3,
                 )
             )
     return made
 
 
-def links() -> list[str]:
-    """What the linker is told."""
-    if SANITIZE:
+def links(level: str) -> list[str]:
+    """What the linker is told for a level; a module without one is loaded by every process."""
+    if level == "sanitized":
         return ["-fsanitize=address,undefined"]
     return ["-s"] if sys.platform == "linux" else []
 
