@@ -65,7 +65,7 @@ def levels() -> dict[str, list[str]]:
 
 
 def machine(name: str) -> list[str]:
-    """The flag for a kind of processor; Zig spells its name otherwise, and takes the one at hand where there is none."""
+    """The flag for a kind of processor; Zig spells names otherwise, and takes the one at hand where there is none."""
     if not X86 or WINDOWS:
         return []
     return [f"-march={name.replace('-', '_') if 'ziglang' in os.environ.get('CC', '') else name}"]
