@@ -9,7 +9,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def test_citations_and_references_agree():
-    sources = [path for room in ("src", "reproduce", "benchmarks", "examples") for path in (ROOT / room).rglob("*.py")]
+    rooms = [ROOT / room for room in ("src", "reproduce", "benchmarks", "examples")]
+    sources = [path for room in rooms for kind in ("*.py", "*.pyx") for path in room.rglob(kind)]
     cited = {key for path in sources for key in re.findall(r"\[([a-z]+\d{4})\]_", path.read_text(encoding="utf-8"))}
     listed = re.findall(
         r"^- \*\*\[([a-z]+\d{4})\]\*\*", (ROOT / "docs/references.md").read_text(encoding="utf-8"), re.M

@@ -9,15 +9,12 @@ oracle. Each yields the weights of its iterates, for the caller to choose from.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from nashlearn import games
-from nashlearn.games.trees.best import best_tree, workspace
-from nashlearn.games.trees.cuts import flow_scratch
-from nashlearn.games.trees.projection import cut_scratch, project_tree
+from nashlearn.kernels.tree_map import best_trees
+from nashlearn.kernels.tree_projection import project_trees
 from nashlearn.solvers import double_oracle
 
 __all__ = ["GAME_REPLIES", "LAYERS", "ArcViews", "best_trees_of"]
@@ -75,67 +72,45 @@ class ArcViews:
         return np.concatenate([np.eye(len(y) + 1)[y].ravel() for y in heads])
 
 
-@njit(cache=True, nogil=True)
-def _best(theta, sizes, offset, heads, work):
-    first = 0
-    for i in range(sizes.size):
-        n = sizes[i]
-        best_tree(theta[offset[i] : offset[i + 1]].reshape(n, n + 1), n, True, heads[first : first + n], work)
-        first += n
+def _by_length(design: ArcViews) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Lengths, which sentences have them, and the indices (sentences, n, n + 1) of their arcs."""
+    for n in np.unique(design.sizes).tolist():
+        rows = np.flatnonzero(design.sizes == n)
+        yield n, rows, design.offset[rows][:, None, None] + np.arange(n * (n + 1)).reshape(n, n + 1)
+
+
+def _best(scores: np.ndarray) -> np.ndarray:
+    """Heads of the best tree with one root for each of ``scores`` (b, n, n + 1)."""
+    heads = np.empty(scores.shape[:2], np.intp)
+    best_trees(scores, True, heads, np.empty(len(scores), np.bool_))
+    return heads
 
 
 def best_trees_of(theta: np.ndarray, design: ArcViews) -> list[np.ndarray]:
     """Heads of the best tree with one root of each sentence."""
-    heads = np.empty(design.sizes.sum(), np.int64)
-    _best(theta, design.sizes, design.offset, heads, workspace(int(design.sizes.max())))
-    return np.split(heads, np.cumsum(design.sizes)[:-1])
+    found: dict[int, np.ndarray] = {}
+    for _, rows, arcs in _by_length(design):
+        found.update(zip(rows.tolist(), _best(theta[arcs]), strict=True))
+    return [found[i] for i in range(design.sizes.size)]
 
 
-@njit(cache=True, nogil=True)
-def _reply(q, n, mu, p, heads, work, cuts, flow):
-    """The predictor's reply: the nearest tree mixture to ``q / mu``, a best tree of ``q`` without smoothing."""
+def _reply(q: np.ndarray, mu: float) -> np.ndarray:
+    """The predictor's replies: the nearest tree mixtures to ``q / mu``, best trees of ``q`` without smoothing."""
     if mu > 0.0:
-        for d in range(n):
-            for h in range(n + 1):
-                cuts.slope[d, h] = q[d, h] / mu
-        wanted = cuts.slope[:n, : n + 1].copy()
-        project_tree(wanted, n, True, p, heads, work, cuts, flow)
-        return
-    best_tree(q, n, True, heads, work)
-    for d in range(n):
-        for h in range(n + 1):
-            p[d, h] = 1.0 if h == heads[d] else 0.0
+        p = np.empty_like(q)
+        project_trees(q / mu, True, p, np.empty(len(q)))
+        return p
+    return np.eye(q.shape[2])[_best(q)]
 
 
-@njit(cache=True, nogil=True)
-def _ascend(theta, q, sizes, offset, mu, start, steps, work, cuts, flow):
+def _ascend(theta: np.ndarray, q: np.ndarray, design: ArcViews, mu: float, start: int, steps: int) -> None:
     """Frank-Wolfe steps ``2 / (t + 2)``, ``t = start, ..``, for the adversaries ``q`` of all sentences at ``theta``."""
-    most = sizes.max()
-    heads, p, slope = np.empty(most, np.int64), np.empty((most, most + 1)), np.empty((most, most + 1))
-    for i in range(sizes.size):
-        n = sizes[i]
-        own = q[offset[i] : offset[i + 1]].reshape(n, n + 1)
-        scores = theta[offset[i] : offset[i + 1]].reshape(n, n + 1)
+    for n, _, arcs in _by_length(design):
+        own, scores = q[arcs], theta[arcs]
         for t in range(start, start + steps):
-            _reply(own, n, mu, p, heads, work, cuts, flow)
-            for d in range(n):
-                for h in range(n + 1):
-                    slope[d, h] = scores[d, h] - p[d, h] - mu * own[d, h]
-            best_tree(slope, n, True, heads, work)
-            gamma = 2.0 / (t + 2.0)
-            for d in range(n):
-                for h in range(n + 1):
-                    own[d, h] += gamma * ((1.0 if h == heads[d] else 0.0) - own[d, h])
-
-
-class _Scratch(NamedTuple):
-    work: tuple
-    cuts: tuple
-    flow: tuple
-
-
-def _scratch(n: int) -> _Scratch:
-    return _Scratch(workspace(n), cut_scratch(n), flow_scratch(n))
+            vertices = np.eye(n + 1)[_best(scores - _reply(own, mu) - mu * own)]
+            own += 2.0 / (t + 2.0) * (vertices - own)
+        q[arcs] = own
 
 
 class _Adam:
@@ -163,12 +138,12 @@ def _batches(n: int, size: int, steps: int) -> Iterator[np.ndarray]:
 def marginal(design: ArcViews, heads: Sequence[np.ndarray], lam: float, mu: float, steps: int) -> Iterator[np.ndarray]:
     """Frank-Wolfe on the dual of all sentences."""
     truth, m = design.vertices(heads), design.sizes.size
-    q, scratch = truth.copy(), _scratch(int(design.sizes.max()))
+    q = truth.copy()
     for t in range(steps):
         w = -design.moments(q - truth) / (m * lam)
         if t and t % _EVERY == 0:
             yield w
-        _ascend(design.scores(w), q, design.sizes, design.offset, mu, t, 1, *scratch)
+        _ascend(design.scores(w), q, design, mu, t, 1)
     yield -design.moments(q - truth) / (m * lam)
 
 
@@ -176,12 +151,12 @@ def stochastic(
     design: ArcViews, heads: Sequence[np.ndarray], lam: float, mu: float, steps: int
 ) -> Iterator[np.ndarray]:
     """Adam on the weights, a few Frank-Wolfe steps for each adversary."""
-    adam, scratch = _Adam(design.n_weights), _scratch(int(design.sizes.max()))
+    adam = _Adam(design.n_weights)
     for t, rows in enumerate(_batches(design.sizes.size, _BATCH, steps), 1):
         part = design.part(rows)
         truth = part.vertices([heads[i] for i in rows])
         q = truth.copy()
-        _ascend(part.scores(adam.w), q, part.sizes, part.offset, mu, 0, _INNER, *scratch)
+        _ascend(part.scores(adam.w), q, part, mu, 0, _INNER)
         adam.step(part.moments(q - truth) / rows.size + lam * adam.w)
         if t % _EVERY == 0:
             yield adam.w.copy()
@@ -203,16 +178,13 @@ def game(design: ArcViews, heads: Sequence[np.ndarray], lam: float, mu: float, s
             yield adam.w.copy()
 
 
-@njit(cache=True, nogil=True)
-def _softmax(theta, sizes, offset):
+def _softmax(theta: np.ndarray, design: ArcViews) -> None:
     """Each row's scores become its probabilities; a token is never its own head."""
-    for i in range(sizes.size):
-        n = sizes[i]
-        own = theta[offset[i] : offset[i + 1]].reshape(n, n + 1)
-        for d in range(n):
-            own[d, d + 1] = -np.inf
-            own[d] = np.exp(own[d] - own[d].max())
-            own[d] /= own[d].sum()
+    for n, _, arcs in _by_length(design):
+        own = theta[arcs]
+        own[:, np.arange(n), np.arange(n) + 1] = -np.inf
+        own = np.exp(own - own.max(axis=2, keepdims=True))
+        theta[arcs] = own / own.sum(axis=2, keepdims=True)
 
 
 def cross_entropy(
@@ -223,7 +195,7 @@ def cross_entropy(
     for t, rows in enumerate(_batches(design.sizes.size, _BATCH, steps), 1):
         part = design.part(rows)
         share = part.scores(adam.w)
-        _softmax(share, part.sizes, part.offset)
+        _softmax(share, part)
         truth = part.vertices([heads[i] for i in rows])
         adam.step(part.moments(share - truth) / part.sizes.sum() + lam / part.sizes.mean() * adam.w)
         if t % _EVERY == 0:

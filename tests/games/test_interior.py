@@ -74,7 +74,7 @@ def value(game, incidence):
 
 
 def run(game, tol=1e-10, max_iter=100, start=None):
-    m, R, K = game.row.size, game.n_rows, game.equality.size
+    m, R, K = game.row.size, max(game.n_rows, 0), game.equality.size
     x, y, lam = start or (np.empty((2, m)), np.empty((2, R)), np.empty((2, K)))
     residual = solve_saddle(*game, tol, max_iter, start is not None, x, y, lam)
     return residual, x, y, lam
@@ -143,6 +143,7 @@ def test_too_few_iterations_are_told():
         ("weight", lambda weight: weight.astype(np.float32)),
         ("equality", lambda equality: equality.astype(float)),
         ("mu_q", lambda mu: -1.0),
+        ("n_rows", lambda n: -1),
     ],
 )
 def test_games_that_are_none_are_refused(field, change):

@@ -279,6 +279,8 @@ def solve_saddle(
     cdef Saddle game
     cdef Py_ssize_t e
     cdef double residual
+    if n_rows < 0:
+        raise ValueError(f"n_rows must not be negative; got {n_rows}")
     game.m, game.R, game.K = extent(row, "row", 0), n_rows, extent(equality, "equality", 0)
     game.mu_p, game.mu_q = mu_p, mu_q
     game.reward = <const double*> vector(reward, "reward", DOUBLE, game.m)

@@ -109,7 +109,8 @@ cdef void _eliminate_rows(const Saddle* game, System* system) noexcept nogil:
     for k in range(2 * K):
         system.schur[(2 * K + 1) * k] *= 1.0 + 1e-15
     gemm(
-        False, False, 2 * K, 2 * K, 2 * R, 1.0, system.coupling, 2 * R, system.through, 2 * K, 0.0, system.product, 2 * K
+        False, False, 2 * K, 2 * K, 2 * R,
+        1.0, system.coupling, 2 * R, system.through, 2 * K, 0.0, system.product, 2 * K
     )
     for k in range(4 * K * K):
         system.schur[k] -= system.product[k]

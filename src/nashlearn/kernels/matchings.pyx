@@ -141,7 +141,10 @@ cdef Saddle _saddle(const Task* task, double floor, Room* c) noexcept nogil:
 cdef Found _certificate(
     const Task* task, const double* relative, const double* p, const double* q, Room* c
 ) noexcept nogil:
-    """What ``q`` secures, its entropy and risk ``min_p <p, L q>``, and how much more ``p`` may lose: two matchings."""
+    """What ``q`` secures, its entropy and risk ``min_p <p, L q>``, and how much more ``p`` may lose: two matchings.
+
+    NaN where either of them cannot be found.
+    """
     cdef Found found
     cdef Py_ssize_t e, m = task.sides.N1 * task.sides.N2
     cdef double square = 0.0, spread = 0.0, secured = 0.0, risk = 0.0, reached, mu = task.smoothing
@@ -153,12 +156,15 @@ cdef Found _certificate(
             secured += relative[e] * q[e]
             risk += weights[e] * q[e]
         c.work[e] = weights[e] * q[e] if relative[e] > -INFINITY else -INFINITY
-    best_matching(&task.sides, c.work, c.column, c.u, c.v, c.rest)
+    found.value = found.entropy = found.risk = found.gap = NAN
+    if not best_matching(&task.sides, c.work, c.column, c.u, c.v, c.rest):
+        return found
     risk -= matching_score(&task.sides, c.work, c.column, c.rest)
     secured += risk - 0.5 * mu * square
     for e in range(m):
         c.work[e] = relative[e] + weights[e] * (1.0 - p[e]) - mu * q[e]
-    best_matching(&task.sides, c.work, c.column, c.u, c.v, c.rest)
+    if not best_matching(&task.sides, c.work, c.column, c.u, c.v, c.rest):
+        return found
     reached = matching_score(&task.sides, c.work, c.column, c.rest) + 0.5 * mu * square
     found.value, found.entropy, found.risk = secured, risk + 0.5 * mu * spread, risk
     found.gap = max(reached - secured, 0.0)
@@ -268,7 +274,8 @@ def solve_matchings(
 def certify_matchings(scores, weights, bint partial, double smoothing, p, q, gap):
     """Gaps of strategies ``p`` and ``q`` (b, N1, N2) from anywhere, whose sums are taken to be right, into ``gap``.
 
-    Smoothing takes ``mu/2 |q|^2`` off what ``q`` gets; what is linear in it is part of ``scores``.
+    Smoothing takes ``mu/2 |q|^2`` off what ``q`` gets; what is linear in it is part of ``scores``. NaN where no
+    matching is allowed.
     """
     cdef Task task
     _take(scores, weights, partial, smoothing, 0.0, &task)

@@ -160,7 +160,8 @@ class MatchingGame(Game):
         theta = np.ascontiguousarray(scores, np.float64)
         (value, gap, entropy, risk), (q, p) = np.empty((4, b)), np.empty((2, *scores.shape))
         found = value, q, p, gap, entropy, risk
-        arguments = theta, self.weights, self.labels.partial, smoothing, tol
+        weights = np.ascontiguousarray(self.weights, np.float64)
+        arguments = theta, weights, self.labels.partial, smoothing, tol
         in_threads(lambda first, last: solve_matchings(*arguments, first, last, *found), b, n_jobs)
         if not gap.max(initial=0.0) <= tol * self._scale:
             _refuse(int((gap == np.inf).argmax()) if np.isposinf(gap).any() else -1)
