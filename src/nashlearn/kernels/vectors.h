@@ -67,6 +67,18 @@ static inline void vec_add_outers(double *RESTRICT E, const double *RESTRICT x, 
     }
 }
 
+/* E += scale X and X = 0, for X of n entries; their inner product with W and T before, 0 where T is NULL */
+static inline double vec_flush(double *RESTRICT X, const double *RESTRICT W, const double *RESTRICT T, ptrdiff_t n,
+                               double scale, double *RESTRICT E) {
+    double total = 0.0;
+    if (T != NULL) SIMD_LOOP(n, reduction(+ : total), total += X[j] * W[j] * T[j];);
+    for (ptrdiff_t j = 0; j < n; j++) {
+        E[j] += scale * X[j];
+        X[j] = 0.0;
+    }
+    return total;
+}
+
 /* z = exp((x - top) / eps): 2^n 2^r with |r| <= 1/2, Taylor's series of the second, n written into the exponent. */
 static inline void vec_exponentials(const double *RESTRICT x, double top, double eps, ptrdiff_t k, double *RESTRICT z) {
     const double scale = 1.4426950408889634 / eps;

@@ -12,12 +12,13 @@ Numba dispatches on the class of the loss when it compiles.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numba.extending import overload
 
+import nashlearn.kernels.replies as kernel
 from nashlearn.games.networks.vectors import dot, largest, product, total
 from nashlearn.solvers.threshold import shifted_threshold
 
@@ -32,6 +33,10 @@ class Hamming(NamedTuple):
 
     weights: np.ndarray
 
+    def compiled(self) -> Any:
+        """The loss as compiled code knows it."""
+        return kernel.Hamming(np.ascontiguousarray(self.weights, dtype=np.float64))
+
 
 class NodeCosts(NamedTuple):
     """Any cost matrix, options by labels, times a weight for each node, of which it may use the leading options."""
@@ -39,6 +44,14 @@ class NodeCosts(NamedTuple):
     weights: np.ndarray
     L: np.ndarray
     n_options: np.ndarray
+
+    def compiled(self) -> Any:
+        """The loss as compiled code knows it."""
+        return kernel.NodeCosts(
+            np.ascontiguousarray(self.weights, dtype=np.float64),
+            np.ascontiguousarray(self.L, dtype=np.float64),
+            np.ascontiguousarray(self.n_options, dtype=np.intp),
+        )
 
 
 def reach(loss, v, eps):  # pragma: no cover - compiled
