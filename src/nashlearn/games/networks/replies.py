@@ -37,6 +37,10 @@ class Hamming(NamedTuple):
         """The loss as compiled code knows it."""
         return kernel.Hamming(np.ascontiguousarray(self.weights, dtype=np.float64))
 
+    def of(self, nodes: np.ndarray) -> Hamming:
+        """The loss of some nodes."""
+        return Hamming(self.weights[nodes])
+
 
 class NodeCosts(NamedTuple):
     """Any cost matrix, options by labels, times a weight for each node, of which it may use the leading options."""
@@ -52,6 +56,10 @@ class NodeCosts(NamedTuple):
             np.ascontiguousarray(self.L, dtype=np.float64),
             np.ascontiguousarray(self.n_options, dtype=np.intp),
         )
+
+    def of(self, nodes: np.ndarray) -> NodeCosts:
+        """The loss of some nodes."""
+        return NodeCosts(self.weights[nodes], self.L, self.n_options[nodes])
 
 
 def reach(loss, v, eps):  # pragma: no cover - compiled

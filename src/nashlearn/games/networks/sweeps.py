@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+import nashlearn.kernels.messages as messages
 from nashlearn.game import Equilibrium
-from nashlearn.games.networks import messages
 from nashlearn.games.networks.cliques import CliqueArrays
 from nashlearn.games.networks.forest import play
 from nashlearn.games.networks.layout import components
@@ -121,7 +121,7 @@ def _any_range(
     lift = p @ networks.costs * networks.counts[rows, None]
     inside, outside = np.zeros((rows.size, k)), np.zeros((rows.size, k))
     messages.inward(t, f, lift, E, eps, inside)
-    loss = networks.loss._replace(weights=networks.loss.weights[rows])
+    loss = networks.loss.of(rows).compiled()
     for _ in range(rounds):
         messages.sweep(loss, t, f, lift, E, eps, p, inside, outside)
     state.p[rows] = p
@@ -152,7 +152,7 @@ def ceilings(networks: Networks, S: np.ndarray, T: np.ndarray, state: State) -> 
         t, E = networks.tables(T)
         inside = np.zeros((networks.n_forest, networks.k))
         lift = state.p @ networks.costs * networks.counts[: networks.n_forest, None]
-        messages.inward(t, S[: networks.n_forest], lift, E, 0.0, inside)
+        messages.inward(t, np.ascontiguousarray(S[: networks.n_forest]), lift, E, 0.0, inside)
         found[:] = np.bincount(networks.owner[networks.roots], inside[networks.roots, 0], found.size)
     for one, own in zip(networks.others, state.others, strict=True):
         found[one.number] = one.solver.ceiling(S[one.rows], networks.edge_tables(T, one.number), own)
