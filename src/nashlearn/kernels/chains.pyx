@@ -1,7 +1,7 @@
 """Padded batches of chains, each swept until its own gap is small enough: the losses of PyTorch in main memory.
 
-A chain is a component of :mod:`nashlearn.kernels.forest`. Scores may be in single precision: a chain is then widened and
-swept in double precision, but its gap is that of the marginals as they are stored.
+A chain is a component of :mod:`nashlearn.kernels.forest`. Scores may be in single precision: a chain is then swept in
+double precision all the same, but its gap is that of the marginals as they are stored.
 """
 
 from libc.math cimport INFINITY, ceil, log, pow
@@ -118,7 +118,7 @@ def sweeps(
     Replies loss not None, node, tops, W, bint shared, double eps, double tol, Py_ssize_t max_iter, double most,
     lengths, p, q, E, value, gap, lost, Py_ssize_t begin, Py_ssize_t end
 ):
-    """Play the chains ``begin..end - 1`` of scores ``node`` (b, steps, k), each until its gap is at most ``tol`` a node.
+    """Play the chains ``begin..end - 1`` of scores ``node`` (b, steps, k), each until its gap is ``tol`` a node at most.
 
     Tables ``W = exp((T - tops) / eps)`` are one (1, k, k) where ``shared``, with ``E`` (b, k, k) to sum over a chain's
     edges, else both are (b (steps - 1), k, k). ``E`` gets marginals divided by ``W``, ``p`` (b, steps, options) goes on
