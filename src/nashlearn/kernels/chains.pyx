@@ -118,7 +118,7 @@ def sweeps(
     Replies loss not None, node, tops, W, bint shared, double eps, double tol, Py_ssize_t max_iter, double most,
     lengths, p, q, E, value, gap, lost, Py_ssize_t begin, Py_ssize_t end
 ):
-    """Play the chains ``begin..end - 1`` of scores ``node`` (b, steps, k), each until its gap is ``tol`` a node at most.
+    """Play the chains ``begin..end - 1`` of scores ``node`` (b, steps, k), each to a gap of ``tol`` a node at most.
 
     Tables ``W = exp((T - tops) / eps)`` are one (1, k, k) where ``shared``, with ``E`` (b, k, k) to sum over a chain's
     edges, else both are (b (steps - 1), k, k). ``E`` gets marginals divided by ``W``, ``p`` (b, steps, options) goes on
