@@ -8,7 +8,7 @@ cdef class Replies:
     cdef object kept  # the arrays whose addresses are held
     cdef const double* weights
 
-    # Refuse fewer nodes than n, and k labels or rows of so many options that the loss does not have.
+    # Refuse more nodes or labels than the loss has, no label, and rows of p too short for its options.
     cdef int fits(self, Py_ssize_t n, Py_ssize_t k, Py_ssize_t options) except -1
     # How far below the best c a label may lie and still matter to the reply.
     cdef double reach(self, Py_ssize_t v, double eps) noexcept nogil

@@ -30,7 +30,11 @@ cdef class Replies:
     """
 
     cdef int fits(self, Py_ssize_t n, Py_ssize_t k, Py_ssize_t options) except -1:
-        raise TypeError("a loss of nodes must be of a class derived from Replies")
+        if n > self.n:
+            raise ValueError(f"the loss has {self.n} nodes; got {n}")
+        if k < 1:
+            raise ValueError(f"there must be a label; got {k}")
+        return 0
 
     cdef double reach(self, Py_ssize_t v, double eps) noexcept nogil:
         return NAN
@@ -114,8 +118,7 @@ cdef class Hamming(Replies):
         return Hamming, (self.kept,)
 
     cdef int fits(self, Py_ssize_t n, Py_ssize_t k, Py_ssize_t options) except -1:
-        if n > self.n:
-            raise ValueError(f"the loss has {self.n} nodes; got {n}")
+        Replies.fits(self, n, k, options)
         if options < k:
             raise ValueError(f"replies must have an option for each of {k} labels; got {options}")
         return 0
@@ -235,8 +238,7 @@ cdef class NodeCosts(Replies):
         return NodeCosts, self.kept
 
     cdef int fits(self, Py_ssize_t n, Py_ssize_t k, Py_ssize_t options) except -1:
-        if n > self.n:
-            raise ValueError(f"the loss has {self.n} nodes; got {n}")
+        Replies.fits(self, n, k, options)
         if k > self.labels:
             raise ValueError(f"the loss has {self.labels} labels; got {k}")
         if options < self.most:

@@ -106,10 +106,13 @@ static inline void vec_add_outers(double *RESTRICT E, const double *RESTRICT x, 
 static inline double vec_flush(double *RESTRICT X, const double *RESTRICT W, const double *RESTRICT T, ptrdiff_t n,
                                double scale, double *RESTRICT E) {
     double total = 0.0;
-    if (T != NULL) SIMD_LOOP(n, reduction(+ : total), total += X[j] * W[j] * T[j];);
-    for (ptrdiff_t j = 0; j < n; j++) {
-        E[j] += scale * X[j];
-        X[j] = 0.0;
+    if (T != NULL) {
+        SIMD_LOOP(n, reduction(+ : total), total += X[j] * W[j] * T[j]; E[j] += scale * X[j]; X[j] = 0.0;);
+    } else {
+        for (ptrdiff_t j = 0; j < n; j++) {
+            E[j] += scale * X[j];
+            X[j] = 0.0;
+        }
     }
     return total;
 }

@@ -13,8 +13,8 @@ import numpy as np
 import nashlearn.kernels.messages as messages
 from nashlearn.game import Equilibrium
 from nashlearn.games.networks.cliques import CliqueArrays
-from nashlearn.games.networks.forest import play
 from nashlearn.games.networks.layout import components
+from nashlearn.kernels.forest import play
 from nashlearn.solvers.threads import Run
 
 if TYPE_CHECKING:
@@ -76,11 +76,11 @@ def _forests(
     forest = networks.forest if not shared else networks.forest._replace(table=np.zeros_like(networks.forest.table))
     of_rows = networks.weight[networks.owner] if shared else np.ones(networks.n)
     lost = np.zeros(networks.n_forest, dtype=np.bool_)
-    sums = np.empty((networks.n_forest, 4))
+    sums, loss = np.empty((networks.n_forest, 4)), networks.loss.compiled()
 
     def block(i: int) -> None:
         first, last = blocks[i]
-        play(networks.loss, forest, S, T, tops, W, eps, rounds, state.p, q, tables[i], of_rows, first, last, lost, sums)
+        play(loss, forest, S, T, tops, W, eps, rounds, state.p, q, tables[i], of_rows, first, last, lost, sums)
 
     run(block, [(i,) for i in range(len(blocks))])
     edges = tables.sum(axis=0) if shared else tables[0] if blocks else np.zeros_like(T)
