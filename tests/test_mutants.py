@@ -74,4 +74,4 @@ def test_caches_are_dropped_where_something_that_they_hold_has_changed(tmp_path)
 
 def test_the_library_says_which_compiled_code_depends_on_which():
     graph = imports(Path(ROOT) / "src")
-    assert "nashlearn.solvers.threshold" in graph["nashlearn.games.networks.replies"]
+    assert "nashlearn.solvers.threshold" in graph["nashlearn.games.trees.projection"]

@@ -51,6 +51,41 @@ static inline void vec_rows_sum(const double *RESTRICT W, const double *RESTRICT
         for (ptrdiff_t b = 0; b < k; b++) z[b] += x[a] * W[a * k + b];
 }
 
+/* The same two with every sum in the order of its terms: for iterations that would amplify another rounding. */
+static inline void vec_rows_dot_in_order(const double *RESTRICT W, const double *RESTRICT x, ptrdiff_t k,
+                                         double *RESTRICT z) {
+    ptrdiff_t a = 0;
+    for (; a + 3 < k; a += 4) { /* one addition need not wait for the last */
+        double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
+        const double *w0 = W + a * k, *w1 = w0 + k, *w2 = w1 + k, *w3 = w2 + k;
+        for (ptrdiff_t b = 0; b < k; b++) {
+            s0 += w0[b] * x[b];
+            s1 += w1[b] * x[b];
+            s2 += w2[b] * x[b];
+            s3 += w3[b] * x[b];
+        }
+        z[a] = s0, z[a + 1] = s1, z[a + 2] = s2, z[a + 3] = s3;
+    }
+    for (; a < k; a++) {
+        double s = 0.0;
+        for (ptrdiff_t b = 0; b < k; b++) s += W[a * k + b] * x[b];
+        z[a] = s;
+    }
+}
+
+static inline void vec_rows_sum_in_order(const double *RESTRICT W, const double *RESTRICT x, ptrdiff_t k,
+                                         double *RESTRICT z) {
+    ptrdiff_t a = 0;
+    memset(z, 0, (size_t)k * sizeof(double));
+    for (; a + 3 < k; a += 4) {
+        const double *w0 = W + a * k, *w1 = w0 + k, *w2 = w1 + k, *w3 = w2 + k;
+        double x0 = x[a], x1 = x[a + 1], x2 = x[a + 2], x3 = x[a + 3];
+        for (ptrdiff_t b = 0; b < k; b++) z[b] = (((z[b] + x0 * w0[b]) + x1 * w1[b]) + x2 * w2[b]) + x3 * w3[b];
+    }
+    for (; a < k; a++)
+        for (ptrdiff_t b = 0; b < k; b++) z[b] += x[a] * W[a * k + b];
+}
+
 /* E += x y', rows with x = 0 left out */
 static inline void vec_add_outer(double *RESTRICT E, const double *RESTRICT x, const double *RESTRICT y, ptrdiff_t k) {
     for (ptrdiff_t a = 0; a < k; a++)
@@ -65,6 +100,21 @@ static inline void vec_add_outers(double *RESTRICT E, const double *RESTRICT x, 
         for (ptrdiff_t b = 0; b < k; b++)
             E[a * k + b] += s0 * y[b] + s1 * y[k + b] + s2 * y[2 * k + b] + s3 * y[3 * k + b];
     }
+}
+
+/* E += scale X and X = 0, for X of n entries; their inner product with W and T before, 0 where T is NULL */
+static inline double vec_flush(double *RESTRICT X, const double *RESTRICT W, const double *RESTRICT T, ptrdiff_t n,
+                               double scale, double *RESTRICT E) {
+    double total = 0.0;
+    if (T != NULL) {
+        SIMD_LOOP(n, reduction(+ : total), total += X[j] * W[j] * T[j]; E[j] += scale * X[j]; X[j] = 0.0;);
+    } else {
+        for (ptrdiff_t j = 0; j < n; j++) {
+            E[j] += scale * X[j];
+            X[j] = 0.0;
+        }
+    }
+    return total;
 }
 
 /* z = exp((x - top) / eps): 2^n 2^r with |r| <= 1/2, Taylor's series of the second, n written into the exponent. */

@@ -7,18 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 
 from nashlearn import games
-from nashlearn.games.networks.forest import Forest, play
 from nashlearn.games.networks.game import loss_of
 from nashlearn.games.networks.outcome import warn_of_gap
+from nashlearn.kernels.chains import subtract, sweeps
 from nashlearn.solvers.threads import in_threads
 
 __all__ = ["Room", "Rule", "best_labels", "make_room", "solve_chains", "solve_graphs"]
 
-_FIRST = 2  # rounds before the first look at the gap: each look costs more than a round
 _WORTH_A_THREAD = 1 << 17  # entries of the tables that a round reads
 
 
@@ -58,7 +56,7 @@ def make_room(node: Tensor, edge: Tensor, n_options: int) -> Room:
 def _loss(loss: str, costs: bytes, k: int, n: int) -> tuple[Any, float]:
     """The loss of ``n`` nodes for compiled code, and the largest cost."""
     made, matrices = loss_of(_named(loss, costs, k), np.full(n, k), np.ones(n))
-    return made, float(matrices[0].max())
+    return made.compiled(), float(matrices[0].max())
 
 
 def _named(loss: str, costs: bytes, k: int) -> Any:
@@ -69,65 +67,6 @@ def _named(loss: str, costs: bytes, k: int) -> Any:
 def _game(loss: str, costs: bytes, k: int, n: int, edges: bytes) -> Any:
     pairs = np.frombuffer(edges, dtype=np.int64).reshape(-1, 2)
     return games.markov(pairs, np.full(n, k), loss=_named(loss, costs, k))
-
-
-@njit(cache=True, nogil=True)
-def _sweeps(
-    loss, forest, S, tops, W, eps, tol, max_iter, most, shared, lengths, steps, p, q, E, value, gap, lost, begin, end
-):
-    """Play the chains ``begin..end - 1``, each until its gap is at most ``tol`` a node; rows are padded to ``steps``.
-
-    ``E`` sums over a chain's edges where they share ``W[0]``. How many rounds are still needed is guessed from how fast
-    the gap has shrunk.
-    """
-    weight, sums = np.ones(S.shape[0]), np.zeros((S.shape[0], 4))
-    for b in range(begin, end):
-        n, first = lengths[b], b * steps
-        if n == 0:
-            continue
-        tables = E[b : b + 1] if shared else E
-        low, high = (0, 1) if shared else (b * (steps - 1), b * (steps - 1) + n - 1)
-        before, rounds, done = most * n, _FIRST, 0
-        while True:
-            rounds = min(rounds, max_iter - done)
-            tables[low:high] = 0.0
-            play(loss, forest, S, W, tops, W, eps, rounds, p, q, tables, weight, first, first + n, lost, sums)
-            done += rounds
-            value[b], gap[b] = sums[first, 0], max(sums[first, 1] - sums[first, 2], 0.0)
-            if lost[first] or not gap[b] > tol * n or done >= max_iter:
-                break
-            rate = min(max((gap[b] / before) ** (1.0 / rounds), 0.05), 0.95)
-            before = gap[b]
-            # Twice as many as the rate so far asks for: it slows down, and another look costs more.
-            needed = 2.0 * np.log(tol * n / gap[b]) / np.log(rate) if tol > 0 else np.inf
-            rounds = int(np.ceil(min(needed, 4.0 * done)))
-
-
-@njit(cache=True, nogil=True)
-def _subtract(S, T, shared, target, lengths, steps, value, q, E):
-    """Take the target's score from the values and its vertex from the marginals."""
-    for b in range(lengths.size):
-        for t in range(lengths[b]):
-            i, y = b * steps + t, target[b, t]
-            value[b] -= S[i, y]
-            q[i, y] -= 1.0
-            if t > 0:
-                z, e = target[b, t - 1], b * (steps - 1) + t - 1
-                value[b] -= T[0 if shared else e, z, y]
-                E[b if shared else e, z, y] -= 1.0
-
-
-def _padded_chains(lengths: np.ndarray, steps: int, shared: bool) -> Forest:
-    """Chains whose rows are ``steps`` apart, the edges' tables too."""
-    nodes = np.arange(lengths.size * steps).reshape(-1, steps)
-    parent, child, table = nodes - 1, nodes + 1, np.zeros_like(nodes)
-    parent[:, 0] = -1
-    child[np.arange(lengths.size), np.maximum(lengths, 1) - 1] = -1
-    if not shared:
-        table[:, 1:] = np.arange(lengths.size * (steps - 1)).reshape(-1, steps - 1)
-    return Forest(
-        parent.ravel(), child.ravel(), np.full(nodes.size, -1), table.ravel(), np.zeros(nodes.size, dtype=np.bool_)
-    )
 
 
 def _unusable(node: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
@@ -152,30 +91,28 @@ def solve_chains(
     sizes = lengths.masked_fill(unusable, 0).numpy()
     shared = edge.dim() == 2
     smoothing, tol = rule.smoothing, rule.tol
-    made, most = _loss(rule.loss, rule.costs, k, b * steps)
-    S, T = node.reshape(-1, k).numpy(), edge.reshape(-1, k, k)
+    made, most = _loss(rule.loss, rule.costs, k, steps)
+    T = edge.reshape(-1, k, k)
     tops = T.amax((1, 2)).to(torch.float64)
     W = ((T.to(torch.float64) - tops[:, None, None]) / smoothing).exp_().nan_to_num_(0.0)
     E = np.zeros((b, k, k)) if shared else np.zeros(T.shape)
-    p = np.full((b * steps, room.p.shape[2]), 1.0 / room.p.shape[2])
-    q, value, gap = room.nodes.zero_().reshape(-1, k).numpy(), np.zeros(b), np.zeros(b)
-    lost = np.zeros(b * steps, dtype=np.bool_)
-    forest = _padded_chains(sizes, steps, shared)
+    p = np.full((b, steps, room.p.shape[2]), 1.0 / room.p.shape[2])
+    S, q, value, gap = node.numpy(), room.nodes.zero_().numpy(), np.zeros(b), np.zeros(b)
+    beyond = np.zeros(b, dtype=np.bool_)
 
     def part(begin: int, end: int) -> None:
-        _sweeps(
-            made, forest, S, tops.numpy(), W.numpy(), smoothing, tol, rule.max_iter, most, shared, sizes, steps,
-            p, q, E, value, gap, lost, begin, end,
+        sweeps(
+            made, S, tops.numpy(), W.numpy(), shared, smoothing, tol, rule.max_iter, most, sizes,
+            p, q, E, value, gap, beyond, begin, end,
         )  # fmt: skip
 
     in_threads(part, b, max(1, min(torch.get_num_threads(), b * steps * k * k // _WORTH_A_THREAD)))
     room.edges.copy_(torch.from_numpy(E).mul_(W).view(room.edges.shape))
-    beyond = lost.reshape(b, steps).any(1)
     if beyond.any():
         sizes = np.where(beyond, 0, sizes)
     if target is not None:
         edges = room.edges.reshape(-1, k, k).numpy()
-        _subtract(S, T.numpy(), shared, target.numpy(), sizes, steps, value, q, edges)
+        subtract(S, T.numpy(), shared, target.contiguous().numpy(), sizes, value, q, edges)
     room.loss.copy_(torch.from_numpy(value))
     room.gap.copy_(torch.from_numpy(gap))
     room.p.copy_(torch.from_numpy(p).view(room.p.shape))

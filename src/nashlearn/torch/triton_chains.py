@@ -1,6 +1,6 @@
 """The sweep of the zero-one chain game on CUDA: one program for each sequence.
 
-As :mod:`nashlearn.games.networks.forest` does, a round tells messages backwards at the replies that are there, then
+As :mod:`nashlearn.kernels.forest` does, a round tells messages backwards at the replies that are there, then
 goes forward once and renews each reply by the sparsemax threshold; a program ends its rounds when its own gap is small
 enough. Numbers are logarithms to base 2 in units of the smoothing, messages scaled by their largest entry. Where all
 edges share one table, a message is one product with that table's exponentials, unless that would underflow: then, and

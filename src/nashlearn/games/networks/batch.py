@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import joblib
 import numpy as np
 
+import nashlearn.kernels.messages as messages
 from nashlearn.game import Equilibrium
-from nashlearn.games.networks import messages, settling, sweeps
+from nashlearn.games.networks import settling, sweeps
 from nashlearn.games.networks.cliques import CliqueArrays
 from nashlearn.games.networks.game import MarkovGame, compiled_loss, loss_of
 from nashlearn.games.networks.layout import chains, forests
@@ -233,7 +234,7 @@ class Networks:
         if self.n_forest:
             t, E = self.tables(T)
             inside = np.zeros((self.n_forest, self.k))
-            f = S[: self.n_forest]
+            f = np.ascontiguousarray(S[: self.n_forest])
             messages.inward(t, f, np.zeros_like(f), E, 0.0, inside)
             messages.decode(t, f, E, inside, labels)
         found = run(

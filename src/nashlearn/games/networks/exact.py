@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from nashlearn.games.networks import messages
+import nashlearn.kernels.messages as messages
 from nashlearn.games.networks.cliques import CliqueArrays, columns_of, table_of
 from nashlearn.games.networks.programme import Builder, Solution, interior_point
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+import nashlearn.kernels.messages as messages
 from nashlearn.game import Equilibrium
-from nashlearn.games.networks import exact, messages, stars
+from nashlearn.games.networks import exact, stars
 from nashlearn.games.networks.cliques import Cliques, table_of
 from nashlearn.games.networks.outcome import Labeling
 from nashlearn.games.networks.solver import Solver
@@ -119,8 +120,9 @@ class CliqueSolver(Solver):
         lift = self._lift(p, f.shape)
         inside, outside, B = self._room(), self._room(), np.empty(E.size)
         messages.inward(t, f, lift, E, smoothing, inside)
+        loss = self.loss.compiled()
         for _ in range(rounds):
-            messages.sweep(self.loss, t, f, lift, E, smoothing, p, inside, outside)
+            messages.sweep(loss, t, f, lift, E, smoothing, p, inside, outside)
         messages.beliefs(t, t.table, f, lift, E, smoothing, inside, outside, B)
         Q = self._normalised(B, smoothing)
         nodes, pairs = self.marginals(Q)

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from nashlearn.games.networks import stars
@@ -26,6 +25,7 @@ from nashlearn.games.networks.programme import Builder
 from nashlearn.games.networks.replies import Hamming
 from nashlearn.games.networks.search import Search, deficits, reparametrised
 from nashlearn.games.networks.stars import Incidence
+from nashlearn.kernels.labellings import decode, improve
 
 __all__ = ["METHODS", "check_options"]
 
@@ -45,52 +45,6 @@ _PACE = 200_000  # pairs a second that HiGHS is given, which minds its clock onl
 def _score(g: Incidence, f: np.ndarray, T: np.ndarray, labels: np.ndarray) -> float:
     u, v = labels[g.ends.T]
     return float(f[np.arange(len(f)), labels].sum() + T[g.table, u, v].sum())
-
-
-@njit(cache=True, nogil=True)
-def _decode(g, f, T, mu, order, labels):
-    """Label nodes in ``order``, each best for the labels given before and the messages ``mu`` of the rest."""
-    n, k = f.shape
-    done = np.zeros(n, dtype=np.bool_)
-    for v in order:
-        best, chosen = -np.inf, 0
-        for a in range(k):
-            value = f[v, a]
-            for i in range(g.start[v], g.start[v + 1]):
-                e, side = g.member[i], g.side[i]
-                u = g.ends[e, 1 - side]
-                if done[u]:
-                    value += T[g.table[e], a, labels[u]] if side == 0 else T[g.table[e], labels[u], a]
-                else:
-                    value += mu[e, side, a]
-            if value > best:
-                best, chosen = value, a
-        labels[v] = chosen
-        done[v] = True
-
-
-@njit(cache=True, nogil=True)
-def _improve(g, f, T, labels):
-    """Change single labels while that raises the score."""
-    n, k = f.shape
-    x = np.empty(k)
-    changed = True
-    while changed:
-        changed = False
-        for v in range(n):
-            x[:] = f[v]
-            for i in range(g.start[v], g.start[v + 1]):
-                e, side = g.member[i], g.side[i]
-                u = g.ends[e, 1 - side]
-                for a in range(k):
-                    x[a] += T[g.table[e], a, labels[u]] if side == 0 else T[g.table[e], labels[u], a]
-            best = labels[v]
-            for a in range(k):
-                if x[a] > x[best] + 1e-12 * abs(x[best]):
-                    best = a
-            if best != labels[v]:
-                labels[v] = best
-                changed = True
 
 
 class _Ascent:
@@ -142,7 +96,7 @@ class _Ascent:
             told = (tables - self.alpha[:, 1, None, :]).max(axis=2), (tables - self.alpha[:, 0, :, None]).max(axis=1)
             order = np.argsort(-np.partition(q, -1, axis=1)[:, -1], kind="stable")
             labels = np.zeros(n, dtype=np.int64)
-            _decode(self.g, self.possible_f, self.T, np.stack(told, axis=1), order, labels)
+            decode(self.g, self.possible_f, stars.own(self.T), np.stack(told, axis=1), order, labels)
             self.offer(labels)
             if self.proved or time.monotonic() > until:
                 break
@@ -193,7 +147,7 @@ class _Ascent:
 
     def offer(self, labels: np.ndarray) -> None:
         """Keep ``labels``, improved, where they are the best so far."""
-        _improve(self.g, self.f, self.T, labels)
+        improve(self.g, self.f, stars.own(self.T), labels)
         score = _score(self.g, self.f, self.T, labels)
         if score > self.score:
             self.labels, self.score = labels, score

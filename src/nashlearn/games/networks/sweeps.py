@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+import nashlearn.kernels.messages as messages
 from nashlearn.game import Equilibrium
-from nashlearn.games.networks import messages
 from nashlearn.games.networks.cliques import CliqueArrays
-from nashlearn.games.networks.forest import play
 from nashlearn.games.networks.layout import components
+from nashlearn.kernels.forest import play
 from nashlearn.solvers.threads import Run
 
 if TYPE_CHECKING:
@@ -76,11 +76,11 @@ def _forests(
     forest = networks.forest if not shared else networks.forest._replace(table=np.zeros_like(networks.forest.table))
     of_rows = networks.weight[networks.owner] if shared else np.ones(networks.n)
     lost = np.zeros(networks.n_forest, dtype=np.bool_)
-    sums = np.empty((networks.n_forest, 4))
+    sums, loss = np.empty((networks.n_forest, 4)), networks.loss.compiled()
 
     def block(i: int) -> None:
         first, last = blocks[i]
-        play(networks.loss, forest, S, T, tops, W, eps, rounds, state.p, q, tables[i], of_rows, first, last, lost, sums)
+        play(loss, forest, S, T, tops, W, eps, rounds, state.p, q, tables[i], of_rows, first, last, lost, sums)
 
     run(block, [(i,) for i in range(len(blocks))])
     edges = tables.sum(axis=0) if shared else tables[0] if blocks else np.zeros_like(T)
@@ -121,7 +121,7 @@ def _any_range(
     lift = p @ networks.costs * networks.counts[rows, None]
     inside, outside = np.zeros((rows.size, k)), np.zeros((rows.size, k))
     messages.inward(t, f, lift, E, eps, inside)
-    loss = networks.loss._replace(weights=networks.loss.weights[rows])
+    loss = networks.loss.of(rows).compiled()
     for _ in range(rounds):
         messages.sweep(loss, t, f, lift, E, eps, p, inside, outside)
     state.p[rows] = p
@@ -152,7 +152,7 @@ def ceilings(networks: Networks, S: np.ndarray, T: np.ndarray, state: State) -> 
         t, E = networks.tables(T)
         inside = np.zeros((networks.n_forest, networks.k))
         lift = state.p @ networks.costs * networks.counts[: networks.n_forest, None]
-        messages.inward(t, S[: networks.n_forest], lift, E, 0.0, inside)
+        messages.inward(t, np.ascontiguousarray(S[: networks.n_forest]), lift, E, 0.0, inside)
         found[:] = np.bincount(networks.owner[networks.roots], inside[networks.roots, 0], found.size)
     for one, own in zip(networks.others, state.others, strict=True):
         found[one.number] = one.solver.ceiling(S[one.rows], networks.edge_tables(T, one.number), own)

@@ -1,0 +1,30 @@
+"""Checks of graphs and of their edges' tables."""
+
+from nashlearn.kernels.checks cimport DOUBLE, INDEX, cube, extent, matrix, rising, vector, within
+
+
+cdef int read_graph(object g, Py_ssize_t n, Graph* graph) except -1:
+    ends, table, start, member, side = g
+    cdef Py_ssize_t m = extent(ends, "ends", 0)
+    graph.n, graph.m = n, m
+    graph.ends = <const Py_ssize_t*> matrix(ends, "ends", INDEX, m, 2)
+    graph.table = <const Py_ssize_t*> vector(table, "table", INDEX, m)
+    graph.start = <const Py_ssize_t*> vector(start, "start", INDEX, n + 1)
+    graph.member = <const Py_ssize_t*> vector(member, "member", INDEX, 2 * m)
+    graph.side = <const Py_ssize_t*> vector(side, "side", INDEX, 2 * m)
+    within(graph.ends, 2 * m, n, "ends")
+    rising(graph.start, n, 2 * m, "start")
+    within(graph.member, 2 * m, m, "member")
+    within(graph.side, 2 * m, 2, "side")
+    return 0
+
+
+cdef const double* read_tables(
+    object T, str name, const Graph* graph, Py_ssize_t k, Py_ssize_t* apart
+) except NULL:
+    cdef Py_ssize_t number = extent(T, name, 0)
+    cdef const double* found = <const double*> cube(T, name, DOUBLE, number, k, k)
+    apart[0] = k * k if number != 1 else 0
+    if number != 1:
+        within(graph.table, graph.m, number, "table")
+    return found
