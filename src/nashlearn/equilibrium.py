@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Equilibrium", "flat", "inner", "lifted"]
+__all__ = ["Equilibrium", "best_vertices", "flat", "inner", "lifted"]
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,17 @@ def lifted(x: np.ndarray, dim: int) -> np.ndarray:
     """Points (n, \\*shape) as rows (n, dim), with a last entry 1 where the loss has one coordinate more than they."""
     rows = flat(x)
     return rows if rows.shape[1] == dim else np.hstack([rows, np.ones((len(rows), 1))])
+
+
+def best_vertices(polytope: Any, scores: np.ndarray) -> np.ndarray:
+    """The vertices (n, \\*shape) that a polytope's ``argmax`` finds for copies of ``scores`` (n, \\*shape)."""
+    found = np.asarray(polytope.vertex(polytope.argmax(scores.copy())))
+    if found.ndim == 0 or len(found) != len(scores) or found.size != scores.size:
+        raise ValueError(
+            f"argmax and vertex of {type(polytope).__name__} must return a vertex of shape {scores.shape[1:]} for each "
+            f"of {len(scores)} rows of scores; together they returned an array of shape {found.shape}"
+        )
+    return found
 
 
 def inner(scores: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from nashlearn.equilibrium import Equilibrium, flat, inner, lifted
+from nashlearn.equilibrium import Equilibrium, best_vertices, flat, inner, lifted
 from nashlearn.solvers import double_oracle
 
 __all__ = ["Equilibrium", "Game", "Polytope", "flat", "inner"]
@@ -33,7 +33,10 @@ class Polytope(Protocol):
     """
 
     def argmax(self, scores: np.ndarray) -> np.ndarray:
-        """Labels of the best vertices for each of ``scores`` (n, \\*shape)."""
+        """Labels of the best vertices for each of ``scores`` (n, \\*shape), any of several equally good ones.
+
+        A score of ``-inf`` rules a part out.
+        """
         ...
 
     def vertex(self, labels: np.ndarray) -> np.ndarray:
@@ -56,6 +59,11 @@ class Game:
     smooths = False  # whether ``solve`` takes a positive smoothing
 
     def __init__(self, labels: Polytope, options: Polytope, loss: Any):
+        for name, polytope in (("labels", labels), ("options", options)):
+            if not (hasattr(polytope, "argmax") and hasattr(polytope, "vertex")):
+                raise TypeError(f"{name} must have the methods argmax and vertex; got {polytope!r:.100}")
+        if len(getattr(loss, "shape", ())) != 2 or not hasattr(loss, "T"):
+            raise TypeError(f"loss must be a matrix, or an operator with shape, @ and .T; got {loss!r:.100}")
         self.labels = labels
         self.options = options
         self.loss = loss
@@ -120,7 +128,7 @@ class Game:
         """
         cost = np.asarray(self.loss @ lifted(q, self.loss.shape[1]).T).T
         own = -cost[:, : math.prod(self.option_shape)].reshape(len(cost), *self.option_shape)
-        best = self.options.vertex(self.options.argmax(self._forbidden(own, scores)))
+        best = best_vertices(self.options, self._forbidden(own, scores))
         return inner(cost, lifted(best, self.loss.shape[0]))
 
     def _forbidden(self, reward: np.ndarray, scores: np.ndarray | None) -> np.ndarray:
@@ -132,7 +140,7 @@ class Game:
         scores = np.asarray(scores)
         gain = np.asarray(self.loss.T @ lifted(p, self.loss.shape[0]).T).T
         reward = scores + gain[:, : math.prod(self.shape)].reshape(scores.shape)
-        best = inner(flat(reward), flat(self.labels.vertex(self.labels.argmax(reward))))
+        best = inner(flat(reward), flat(best_vertices(self.labels, reward)))
         return best + gain[:, math.prod(self.shape) :].sum(axis=1)
 
     def lower(self, scores: np.ndarray, q: np.ndarray) -> np.ndarray:
@@ -148,6 +156,8 @@ class Game:
         scores, y = np.asarray(scores), np.asarray(y)
         if y.ndim == 0 or len(y) != len(scores):
             raise ValueError(f"y must hold one label for each of the {len(scores)} instances; got shape {y.shape}")
-        truth = flat(self.vertex(y))
+        truth = flat(np.asarray(self.vertex(y)))
+        if truth.shape != flat(scores).shape:
+            raise ValueError(f"y must name vertices of shape {self.shape}; those of its labels are {truth.shape[1:]}")
         value = self.solve(scores, smoothing=smoothing).value
         return (value - inner(flat(scores), truth)).astype(value.dtype)

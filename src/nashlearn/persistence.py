@@ -19,7 +19,7 @@ import json
 import math
 import re
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,6 @@ _SCHEMA = "schema.json"  # in which skops names the types
 _MOST = 1 << 33  # bytes that an archive may claim to unpack to,
 _RATIO = 100  # and how many times its own size, once they are more than
 _FREE = 1 << 28
-_BLOCK = 1 << 20
 _PARTS: dict[str, type] = {
     **dict.fromkeys(("nashlearn", "scikit-learn", "numpy", "skops", "python", "model"), str),
     **dict.fromkeys(("schema", "certificate", "summary"), dict),
@@ -278,10 +277,8 @@ def _digest(archive: zipfile.ZipFile, info: Mapping[str, Any]) -> str:
     """SHA-256 of all entries but the one about the model, and of what that one says."""
     digest = hashlib.sha256(json.dumps(info, sort_keys=True).encode())
     for name in sorted(set(archive.namelist()) - {_INFO}):
-        inner = hashlib.sha256()
         with archive.open(name) as file:
-            while block := file.read(_BLOCK):
-                inner.update(block)
+            inner = hashlib.file_digest(file, "sha256")  # type: ignore[arg-type]  # entries of archives have readinto
         digest.update(f"{name}\n{inner.hexdigest()}\n".encode())
     return digest.hexdigest()
 
@@ -302,22 +299,15 @@ def _skops() -> Any:
     return skops
 
 
-def fitted_parts(model: Any) -> dict[str, Any]:
+def fitted_parts(model: Any, name: str = "model") -> dict[str, Any]:
     """The fitted estimators of this library in a model, by name: those that a certificate is kept of."""
-    return dict(_estimators(model))
-
-
-def _estimators(model: Any, name: str = "model") -> Iterator[tuple[str, Any]]:
-    """The estimators in a model that have a certificate, by name."""
     if hasattr(model, "dual_gap_"):
-        yield name, model
-    elif hasattr(model, "steps"):
-        yield from _estimators(model.steps[-1][1], name)
-    elif isinstance(model, Mapping):
-        for key, part in model.items():
-            yield from _estimators(part, str(key))
-    elif hasattr(model, "classifier_"):
-        yield from _estimators(model.classifier_, name)
+        return {name: model}
+    if hasattr(model, "steps"):
+        return fitted_parts(model.steps[-1][1], name)
+    if isinstance(model, Mapping):
+        return dict(one for key, part in model.items() for one in fitted_parts(part, str(key)).items())
+    return fitted_parts(model.classifier_, name) if hasattr(model, "classifier_") else {}
 
 
 def _named(model: Any) -> str:
@@ -340,14 +330,13 @@ def _refuse_callables(parts: Mapping[str, Any]) -> None:
 
 
 def _certificate(estimator: Any) -> dict[str, Any]:
-    history = [list(row) for row in getattr(estimator, "history_", [])]
     return {
         "estimator": type(estimator).__name__,
         "objective": _finite(float(estimator.objective_)),
         "dual_gap": _finite(float(estimator.dual_gap_)),
         "tol": float(estimator.tol),
         "n_iter": int(estimator.n_iter_),
-        "history": [[_finite(value) for value in row] for row in history],
+        "history": [[_finite(value) for value in row] for row in getattr(estimator, "history_", [])],
     }
 
 

@@ -296,6 +296,45 @@ def test_too_few_iterations_warn():
     assert model.dual_gap_ > 1e-9
 
 
+def test_what_is_right_may_cost_something():
+    """Scores decide only where the true label is free: with these costs they would be wrong on most rows."""
+    rng, L = np.random.default_rng(0), np.array([[0.0, 10.0], [1.0, 3.0]])
+    x = rng.normal(size=200)
+    y = (x + rng.normal(size=200) > 0).astype(int)
+    X, one, other = [np.array([[0.0, 0.0], [v, 1.0]]) for v in x], *(games.Enumerated(np.eye(2)) for _ in range(2))
+    shared, apart, rows = (
+        NashPredictor(game).fit(X, y) for game in (Game(one, one, L), Game(one, other, L), games.cost(L))
+    )
+    assert shared.decision_ == apart.decision_ == rows.decision_ == "equilibrium"
+    assert shared.score(X, y) == pytest.approx(apart.score(X, y)) == pytest.approx(rows.score(X, y), abs=0.05)
+    free = NashPredictor(Game(one, one, 1.0 - np.eye(2))).fit(X, y)
+    assert free.decision_ == "scores"
+    assert np.array_equal(free.predict(X), [scores.argmax() for scores in free.decision_function(X)])
+
+
+class Rankings:
+    """Permutations of 1 to d as points, not 0/1 vectors."""
+
+    def argmax(self, scores):
+        return scores.argsort(axis=1).argsort(axis=1) + 1
+
+    def vertex(self, labels):
+        return np.asarray(labels, dtype=float)
+
+
+@pytest.mark.parametrize("label", [[1, 1, 1, 1], [1, 2, 2, 2], [4, 4, 1, 1], [0, 1, 4, 5]])
+def test_labels_outside_of_polytopes_that_are_not_of_zeros_and_ones(label):
+    both, X = Rankings(), np.abs(np.random.default_rng(0).normal(size=(6, 4, 2)))
+    model = NashPredictor(Game(both, both, 0.3 - np.eye(4)))
+    with pytest.raises(ValueError, match=r"y\[1\] names a point outside of the polytope"):
+        model.fit(X, [[1, 2, 3, 4], label] + [[4, 1, 2, 3]] * 4)
+
+
+def test_points_inside_of_a_polytope_are_labels_too():
+    X, y = np.ones((2, 4, 2)), [np.full(4, 0.5), np.array([1.0, 0.5, 0.5, 0.0])]
+    assert NashPredictor(shortlist_game(4)).fit(X, y).objective_ >= 0
+
+
 X2, Y2 = [np.ones((4, 2)), np.zeros((4, 2))], [np.array([1, 1, 0, 0], bool)] * 2
 
 
@@ -330,6 +369,7 @@ def test_bad_data(X, y, message):
     ("parameters", "message"),
     [
         ({"game": None}, "game must be a Game, or a function"),
+        ({"game": lambda n: None}, r"game must return a Game for the shape \(4,\) of X\[0\]"),
         ({"smoothing": -1.0}, "smoothing must be a finite number, not negative"),
         ({"smoothing": 0.1}, "smoothing must be 0: Game has no smoothed solver"),
         ({"alpha": 0.0}, "alpha must be a positive"),

@@ -21,7 +21,7 @@ from scipy.optimize import linprog
 from nashlearn import games
 from nashlearn.game import Game
 from nashlearn.games.matchings.kernels import _certificate
-from nashlearn.games.networks import exact, local
+from nashlearn.games.networks import exact
 from nashlearn.games.rows.thresholds import ThresholdGame
 from nashlearn.games.trees.entries import tree_scratch
 from nashlearn.games.trees.equilibrium import certify
@@ -272,7 +272,6 @@ def _disturbed_programme(size: float, rng: np.random.Generator) -> Iterator[None
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact, "interior_point", mixed)
-        patch.setattr(local, "interior_point", mixed)
         yield
 
 

@@ -162,3 +162,52 @@ def test_the_double_oracle_takes_losses_of_any_sign():
 def test_the_double_oracle_explains_what_is_wrong():
     with pytest.raises(ValueError, match=re.escape("scores must have shape (n, 4); got (4,)")):
         matching_game().solve(np.zeros(4))
+    with pytest.raises(ValueError, match=re.escape("(n, 4); got (1, 6); the loss has as many columns")):
+        Game(Halves(), Halves(), np.eye(4)).solve(np.zeros((1, 6)))
+    with pytest.raises(ValueError, match="tol must be a number, not negative; got nan"):
+        matching_game().solve(np.zeros((1, 4)), tol=np.nan)
+
+
+class Halves:
+    """Two of four items, by an oracle that can be spoilt."""
+
+    def __init__(self, spoilt: str = ""):
+        self.spoilt = spoilt
+
+    def argmax(self, scores):
+        chosen = (scores if self.spoilt == "worst" else -scores).argsort(axis=1).argsort(axis=1) < 2
+        if self.spoilt == "overwrites":
+            scores[...] = 0.0
+        return chosen[0] if self.spoilt == "one" else chosen
+
+    def vertex(self, labels):
+        return np.asarray(labels, dtype=float)
+
+
+def halves(spoilt: str = "") -> Game:
+    return Game(Halves(spoilt), Halves(spoilt), games.Hamming(np.ones(4), 0.5))
+
+
+def test_an_oracle_may_overwrite_its_scores():
+    scores = np.random.default_rng(0).normal(size=(5, 4))
+    found, right = halves("overwrites").solve(scores), halves().solve(scores)
+    assert np.array_equal(found.value, right.value) and found.gap.max() <= 1e-9
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (
+            lambda: halves("worst").solve(np.array([[0.9, 0.8, 0.1, 0.0]])),
+            "argmax of Halves must return the best vertex",
+        ),
+        (lambda: halves("one").solve(np.zeros((1, 4))), "must return a vertex of shape (4,) for each of 1 rows"),
+        (lambda: halves().loss_value(np.zeros((3, 4)), np.ones((3, 1))), "y must name vertices of shape (4,)"),
+        (lambda: Game(object(), Halves(), np.eye(4)), "labels must have the methods argmax and vertex"),
+        (lambda: Game(Halves(), Halves(), [[0.0, 1.0]]), "loss must be a matrix, or an operator"),
+        (lambda: games.Hamming(np.ones(6), np.ones(3)), "unit must be one number or as many as weights, 6; got 3"),
+    ],
+)
+def test_what_a_game_is_made_of_is_looked_at(make, words):
+    with pytest.raises((TypeError, ValueError), match=re.escape(words)):
+        make()

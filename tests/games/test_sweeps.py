@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from saddle_reference import Part, local, mixture, objective
 
 from nashlearn import games
+from nashlearn.games.networks import stars
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -93,3 +94,10 @@ def test_sweeps_end_with_a_small_gap(name):
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(3, 3)), rng.normal(size=(len(edges), 3, 3))
     assert games.markov(edges, np.full(3, 3), loss, counts, exact).solve(scores, smoothing=0.5, tol=1e-6).gap <= 1e-6
+
+
+def test_beliefs_that_all_but_vanish_still_become_marginals():
+    graph = stars.incidence(2, np.array([(0, 1)]), np.zeros(1, dtype=np.int64))
+    q, pairs = np.full((2, 2), 0.5), np.array([[[0.0, 1e-320], [0.5, 0.5]]])
+    stars.agree(graph, q, pairs)
+    assert pairs.sum(axis=2) == pytest.approx(q[:1]) and pairs.sum(axis=1) == pytest.approx(q[1:])

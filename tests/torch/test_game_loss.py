@@ -232,6 +232,7 @@ def test_copies_work_and_nothing_is_left_of_losses_that_are_gone(make):
         (lambda: nt.GameLoss(games.matching(2))(torch.zeros(1, 2, 2).long(), [[0, 1]]), "floating point"),
         (lambda: nt.GameLoss(games.matching(2))(torch.zeros(2, 2, 2), [[0, 1]]), "each of the 2 instances; got 1"),
         (lambda: nt.GameLoss(some_of(3))(torch.zeros(2, 3), [[1, 1, 0], [1, 1, 1]]), r"target\[1\].*sets of 2"),
+        (lambda: nt.GameLoss(some_of(3))(torch.zeros(2, 3), torch.full((2, 1), 2)), r"target\[0\].*shape \(3,\)"),
         (lambda: nt.GameLoss(some_of(3))(torch.zeros(1, 3), [[1, 1, 0]], torch.ones(1, 3) > 0), "mask must be None"),
         (lambda: nt.GameLoss(some_of)(torch.zeros(1, 3), [[1, 1, 0]], torch.ones(1, 3)), "mask must be boolean"),
         (lambda: nt.NashLoss(games.matching(2)), r"GameLoss"),

@@ -13,13 +13,14 @@ from nashlearn.cli import options as o
 from nashlearn.cli.costs import explained, read_costs
 from nashlearn.cli.driver import evaluate, predict, train
 from nashlearn.cli.errors import EXIT_CODES, Commands
-from nashlearn.cli.outputs import check_writable, write_whole
+from nashlearn.cli.outputs import check_writable
 from nashlearn.cli.parse import Trees
 from nashlearn.cli.tables import Tables
 from nashlearn.cli.tag import Tags
 from nashlearn.cli.talk import Talk, figure, grid
 from nashlearn.cli.track import Tracks
 from nashlearn.report import write_explorer
+from nashlearn.report.page import write_whole
 
 __all__ = ["app"]
 
@@ -134,7 +135,7 @@ def export_onnx(
     from nashlearn.onnx import to_onnx
 
     graph = to_onnx(persistence.load(model))
-    write_whole(out, graph.SerializeToString())
+    write_whole(out.resolve(), graph.SerializeToString())
     inputs, outputs = ([one.name for one in part] for part in (graph.graph.input, graph.graph.output))
     found: dict[str, Any] = {"onnx": str(out), "inputs": inputs, "outputs": outputs}
     schema = persistence.read_info(model)["schema"]

@@ -12,12 +12,13 @@ from typing import Any
 import typer
 
 from nashlearn.cli.errors import INTERRUPTED
-from nashlearn.cli.outputs import check_writable, write_whole
+from nashlearn.cli.outputs import check_writable
 from nashlearn.cli.talk import Talk
 from nashlearn.cli.task import Examples, Task, taken
 from nashlearn.cli.tune import Fold, tuned
 from nashlearn.report import write_report
 from nashlearn.report.baselines import split
+from nashlearn.report.page import write_whole
 
 __all__ = ["evaluate", "predict", "train"]
 
@@ -79,7 +80,7 @@ def predict(task: Task) -> None:
     check_writable(task.out, inputs=[task.model, *task.inputs()])
     found = task.predictions(_load(task))
     if task.out is not None:
-        write_whole(task.out, found.encoded(task.out))
+        write_whole(task.out.resolve(), found.encoded(task.out))
         task.talk.result({**found.counts, "out": str(task.out)})
     elif task.json:
         task.talk.result(found.data)

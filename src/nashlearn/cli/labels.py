@@ -23,25 +23,21 @@ def class_labels(column: Any, order: Sequence[str] | None, name: str) -> tuple[n
     values = _values(texts, name)
     if order is not None:
         found = [str(value) for value in values.tolist()]
-        position = {label: i for i, label in enumerate(order)}
-        unknown = sorted(set(found) - set(position))
+        unknown = sorted(set(found) - set(order))
         if unknown:
             raise ValueError(f"The column {name!r} holds {shown(unknown)}, which --order does not name.")
         unused = [label for label in order if label not in found]
         if unused:
             raise ValueError(f"--order names {shown(unused)}, of which the column {name!r} has no row.")
-        return np.array([position[label] for label in found])[codes], list(order)
+        return np.array([order.index(label) for label in found])[codes], list(order)
     labels = values[codes]
     classes = np.unique(labels)
-    if classes.dtype.kind == "f" and classes.size > 1:
+    decimals = classes.dtype.kind == "f" and classes.size > 1
+    if decimals or (classes.dtype.kind in "iu" and classes.size > _MANY and classes.size > 0.1 * labels.size):
+        which = "with decimals" if decimals else f"in {labels.size:,} rows"
         raise ValueError(
-            f"The column {name!r} holds {classes.size:,} different numbers with decimals, which are no classes. "
-            "Cut them into grades first."
-        )
-    if classes.dtype.kind in "iu" and classes.size > _MANY and classes.size > 0.1 * labels.size:
-        raise ValueError(
-            f"The column {name!r} holds {classes.size:,} different numbers in {labels.size:,} rows, which are no "
-            "classes. Cut them into grades first."
+            f"The column {name!r} holds {classes.size:,} different numbers {which}, which are no classes. Cut them "
+            "into grades first."
         )
     if classes.size < 2:
         raise ValueError(f"The column {name!r} holds one class only, {classes.tolist()[0]!r}; at least two are needed.")
@@ -95,10 +91,10 @@ def _values(texts: list[str], name: str) -> np.ndarray:
     rest = [text for text in texts if text not in numbers]
     if numbers and rest and all(text.strip().lower() in _GAPS for text in rest):
         raise ValueError(f"The column {name!r} has {shown(rest)} among numbers, which is no label. Remove these rows.")
-    if not rest and not all(map(math.isfinite, numbers.values())):
-        wrong = next(text for text, number in numbers.items() if not math.isfinite(number))
-        raise ValueError(f"The column {name!r} holds {wrong!r}; numbers as labels must be finite.")
-    if not rest and not all(number.is_integer() for number in numbers.values()):
+    infinite = [text for text, value in numbers.items() if math.isinf(value)]
+    if infinite and not rest:
+        raise ValueError(f"The column {name!r} holds {infinite[0]!r}; numbers as labels must be finite.")
+    if not rest and not all(value.is_integer() for value in numbers.values()):
         return np.array([numbers[text] for text in texts])
     return np.array(texts)
 

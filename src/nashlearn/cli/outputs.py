@@ -1,4 +1,4 @@
-"""Files that the commands write: checked before the work, whole or absent after it."""
+"""Files that the commands write: checked before the work."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["check_writable", "write_whole"]
+__all__ = ["check_writable"]
 
 
 def check_writable(*paths: Path | None, inputs: Iterable[str | Path | None] = ()) -> None:
@@ -50,11 +50,3 @@ def _check_place(path: Path) -> None:
     os.close(handle)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name)
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all; links are followed."""
-    from nashlearn.training.checkpoint import replacing
-
-    with replacing(path.resolve()) as file:
-        file.write(content)

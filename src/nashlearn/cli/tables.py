@@ -141,13 +141,11 @@ class Tables(Task):
         model = tabular.table_pipeline(estimator, examples[0], categorical=named)
         self.columns = [{"name": name, "kind": kind} for name, kind in model["columns"].kinds.items()]
         for name in self._categories():
-            texts = examples[0][name].dropna().unique().tolist()
+            texts, column = examples[0][name].dropna().unique().tolist(), f"note: the column {name!r}"
             if name not in named and all(isinstance(one, str) and number(one) is not None for one in texts):
-                words = "holds numbers written as text, which are taken for categories."
-                self.talk.note(f"note: the column {name!r} {words}")
+                self.talk.note(f"{column} holds numbers written as text, which are taken for categories.")
             if len(texts) > max(50, 0.5 * len(examples[0])):
-                words = f"has {len(texts):,} different texts; --drop it if it is an identifier."
-                self.talk.note(f"note: the column {name!r} {words}")
+                self.talk.note(f"{column} has {len(texts):,} different texts; --drop it if it is an identifier.")
         return model
 
     def _estimator(self, loss: str) -> Any:

@@ -132,13 +132,12 @@ class _Way:
     def share(self, now: Any) -> tuple[float, str]:
         """The share of the way, and the time left at this pace, in words."""
         iterations = min(now.n_iter / self.max_iter, 1.0)
-        if not math.isfinite(now.gap):
-            return iterations, _at_pace(now.seconds, iterations)
-        gap, seconds = self.first = self.first or (max(now.gap, self.tol), now.seconds)
-        whole = math.log(gap / self.tol)
-        done = 1.0 if whole == 0 or now.gap <= self.tol else max(math.log(gap / now.gap) / whole, 0.0)
-        if done >= iterations:
-            return done, _at_pace(now.seconds - seconds, done)
+        if math.isfinite(now.gap):
+            gap, seconds = self.first = self.first or (max(now.gap, self.tol), now.seconds)
+            whole = math.log(gap / self.tol)
+            done = 1.0 if whole == 0 or now.gap <= self.tol else max(math.log(gap / now.gap) / whole, 0.0)
+            if done >= iterations:
+                return done, _at_pace(now.seconds - seconds, done)
         return iterations, _at_pace(now.seconds, iterations)
 
 

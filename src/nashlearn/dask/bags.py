@@ -7,7 +7,8 @@ memory ends and built again where a worker is lost. A pass adds what the problem
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -55,14 +56,10 @@ def _read(X: Any, y: Any, weight: Any, estimator: Any) -> Any:
     return estimator._read(X, y, weight) if X else None
 
 
-def _facts(X: Any, y: Any, weight: Any, estimator: Any) -> Any:
+def _said(X: Any, y: Any, weight: Any, estimator: Any, method: str, *known: Any) -> Any:
+    """What a method of the estimator says of a partition, None where there is nothing."""
     data = _read(X, y, weight, estimator)
-    return None if data is None else estimator._facts(data)
-
-
-def _sums(X: Any, y: Any, weight: Any, estimator: Any, facts: Any) -> Any:
-    data = _read(X, y, weight, estimator)
-    return None if data is None else estimator._sums(data, facts)
+    return None if data is None else getattr(estimator, method)(data, *known)
 
 
 def _build(X: Any, y: Any, weight: Any, estimator: Any, facts: Any, sums: Any) -> _Part:
@@ -78,7 +75,8 @@ def _plus(one: Any, other: Any) -> Any:
     return one + other
 
 
-class _Kind(NamedTuple):
+@dataclass(frozen=True)
+class _Kind:
     """Number of weights, what holds of all games, and the sum of the guesses of the curvature."""
 
     n_weights: int
@@ -86,21 +84,14 @@ class _Kind(NamedTuple):
     complete: bool
     curvature: np.ndarray | None
 
+    def __add__(self, other: _Kind) -> _Kind:
+        exact, complete = self.exact and other.exact, self.complete and other.complete
+        return _Kind(self.n_weights, exact, complete, _plus(self.curvature, other.curvature))
+
 
 def _kind(part: _Part) -> _Kind | None:
     problem = part.problem
     return None if problem is None else _Kind(problem.n_weights, problem.exact, problem.complete, problem.curvature)
-
-
-def _both(one: _Kind | None, other: _Kind | None) -> _Kind | None:
-    if one is None or other is None:
-        return other if one is None else one
-    exact, complete = one.exact and other.exact, one.complete and other.complete
-    return _Kind(one.n_weights, exact, complete, _plus(one.curvature, other.curvature))
-
-
-def _evaluate(part: _Part, _: Any, w: np.ndarray, smoothing: float) -> Evaluation:
-    return part.evaluate(w, smoothing)
 
 
 def bag_problem(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[PartitionedProblem, Any]:
@@ -110,14 +101,15 @@ def bag_problem(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Par
     delayed = bag_partitions(X, y=y, sample_weight=sample_weight)
     parts = Partitions(delayed, not any(map(on_workers, (X, y, sample_weight))))
     reader = shared(travelling(estimator))
-    facts = parts.reduce(_facts, _plus, reader)
+    facts = parts.reduce(_said, _plus, reader, "_facts")
     if facts is None:
         raise ValueError("X holds no examples.")
     facts.check()
     known = shared(facts)
-    sums = shared(parts.reduce(_sums, _plus, reader, known) if facts.needs_sums else None)
+    sums = shared(parts.reduce(_said, _plus, reader, "_sums", known) if facts.needs_sums else None)
     build = dask.delayed(_build, traverse=False)
     problems = dask.persist(*(build(*part, reader, known, sums) for part in delayed))
     kept = Partitions([(problem,) for problem in problems], bundled=False)
-    kind: Any = kept.reduce(_kind, _both)
-    return PartitionedProblem(kept, _evaluate, None, kind.n_weights, kind.curvature, kind.complete, kind.exact), facts
+    kind: Any = kept.reduce(_kind, _plus)
+    about = (kind.n_weights, kind.curvature, kind.complete, kind.exact)
+    return PartitionedProblem(kept, _Part.evaluate, None, *about), facts

@@ -52,9 +52,7 @@ def row_partitions(X: Any, **columns: Any) -> list[tuple[Any, ...]]:
     and whether they match is left to those who read them.
     """
     X, rows = one_block_wide(X)
-    parts = [_delayed(X)]
-    parts += [_column(column, name, rows) for name, column in columns.items()]
-    return list(zip(*parts, strict=True))
+    return list(zip(_delayed(X), *(_column(column, name, rows) for name, column in columns.items()), strict=True))
 
 
 def one_block_wide(X: Any) -> tuple[Any, tuple[float, ...]]:

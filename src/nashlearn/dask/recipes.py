@@ -12,6 +12,7 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 __all__ = ["joined", "recipes", "threads", "walked"]
@@ -29,34 +30,22 @@ def recipes(parts: Sequence[tuple[Any, ...]]) -> list[bytes] | None:
     from dask.core import get_dependencies
     from dask.optimization import cull
 
-    graphs = [_graph(part) for part in parts]
     merged: dict[Any, Any] = {}
-    for graph in graphs:
-        merged.update(graph)
-    wanted = [[item.key for item in part if dask.is_dask_collection(item)] for part in parts]
-    culled = [cull(merged, keys)[0] for keys in wanted]
+    for item in filter(dask.is_dask_collection, chain(*parts)):
+        merged.update(item.__dask_graph__())
+    wanted = [[item.key if dask.is_dask_collection(item) else None for item in part] for part in parts]
+    culled = [cull(merged, [key for key in keys if key is not None])[0] for keys in wanted]
     uses = Counter(key for graph in culled for key in graph)
     packed = []
-    for part, graph in zip(parts, culled, strict=True):
+    for part, keys, graph in zip(parts, wanted, culled, strict=True):
         if any(uses[key] > 1 and get_dependencies(graph, key) for key in graph) or _large(graph):
             return None
-        keys = [item.key if dask.is_dask_collection(item) else None for item in part]
-        rest = [None if dask.is_dask_collection(item) else item for item in part]
+        rest = [item if key is None else None for item, key in zip(part, keys, strict=True)]
         recipe = _pickled((graph, keys, rest))
         if recipe is None or len(recipe) > _LARGE:
             return None
         packed.append(recipe)
     return packed
-
-
-def _graph(part: tuple[Any, ...]) -> dict[Any, Any]:
-    import dask
-
-    found: dict[Any, Any] = {}
-    for item in part:
-        if dask.is_dask_collection(item):
-            found.update(item.__dask_graph__())
-    return found
 
 
 def _large(graph: dict[Any, Any]) -> bool:

@@ -103,7 +103,7 @@ class PartitionedProblem:
     evaluate : callable
         ``evaluate(*part, task, w, smoothing)`` is what a part contributes to the mean.
     task
-        Whatever that needs besides.
+        Whatever that needs besides; None for nothing, and then it is not given.
     n_weights : int
     curvature : ndarray (n_weights,), optional
     complete : bool
@@ -126,8 +126,8 @@ class PartitionedProblem:
 
         self._parts, self._evaluate, self.n_weights = parts, evaluate, n_weights
         self.curvature, self.complete, self.exact = curvature, complete, exact
-        (self._task,) = dask.persist(shared(task))
+        self._task = () if task is None else dask.persist(shared(task))
 
     def evaluate(self, w: np.ndarray, smoothing: float) -> Evaluation:
         """Loss, gradient and plane at ``w``: one pass over all partitions."""
-        return self._parts.reduce(self._evaluate, summed, self._task, shared(w), smoothing)
+        return self._parts.reduce(self._evaluate, summed, *self._task, shared(w), smoothing)

@@ -99,7 +99,7 @@ def parse_conllu(lines: Iterable[str], name: str = "conllu") -> Iterator[Sentenc
     for number, line in enumerate(chain(lines, [None]), 1):  # the end is an end of a sentence too
         if line is None or not line.strip():
             if rows:
-                yield _sentence(rows, comments, numbers, name)
+                yield _sentence(rows, comments, numbers, words, name)
             elif comments:
                 place = f"{name}, line {number - (line is None)}"
                 raise ValueError(f"{place}: comments without a sentence below them.")
@@ -133,8 +133,7 @@ def _row(line: str, words: int, place: str) -> list[str]:
     return row
 
 
-def _sentence(rows: list[list[str]], comments: list[str], numbers: list[int], name: str) -> Sentence:
-    words = sum(row[0].isdigit() for row in rows)
+def _sentence(rows: list[list[str]], comments: list[str], numbers: list[int], words: int, name: str) -> Sentence:
     for row, number in zip(rows, numbers, strict=True):
         place = f"{name}, line {number}"
         if row[0].isdigit():

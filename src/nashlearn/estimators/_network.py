@@ -244,7 +244,8 @@ class NetworkNash(PlayingNetworks):
     def _make_networks(
         self, graphs: Graphs, k: int, counts: np.ndarray | None = None, weight: np.ndarray | None = None
     ) -> Networks:
-        raise NotImplementedError
+        exact = getattr(self, "exact", "auto")  # a parameter only where graphs may have cycles
+        return Networks(graphs.sizes, graphs.edges, k, self.loss, exact, counts, weight)
 
     def _check_loss(self, k: int) -> None:
         if not isinstance(self.loss, str):

@@ -10,8 +10,6 @@ import numpy as np
 from nashlearn.estimators._network import NetworkNash
 from nashlearn.estimators._network_input import read_graphs
 from nashlearn.estimators._parameters import parameters
-from nashlearn.games.networks.batch import Networks
-from nashlearn.training.graphs import Graphs
 
 __all__ = ["NashMarkovNetwork"]
 
@@ -65,11 +63,6 @@ class NashMarkovNetwork(NetworkNash):
 
     _: KW_ONLY
     exact: Any = "auto"
-
-    def _make_networks(
-        self, graphs: Graphs, k: int, counts: np.ndarray | None = None, weight: np.ndarray | None = None
-    ) -> Networks:
-        return Networks(graphs.sizes, graphs.edges, k, self.loss, self.exact, counts, weight)
 
     def _store_edges(self, rest: np.ndarray, edges: np.ndarray) -> None:
         self.edge_coef_ = edges

@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from nashlearn.dask.answers import lazily
+from nashlearn.equilibrium import best_vertices
 from nashlearn.estimators._entries import EntryNash
 from nashlearn.estimators._parameters import parameters
 from nashlearn.estimators._structured import Facts, example_weights
@@ -27,6 +28,8 @@ from nashlearn.training.played import SETTLED
 
 __all__ = ["NashPredictor"]
 
+_STEPS = 50  # towards a label that is no vertex, in search of a direction in which it lies beyond all
+
 
 class _Examples(NamedTuple):
     """Features of the entries of all examples, their games, the vertices of their labels, and their weights."""
@@ -39,7 +42,9 @@ class _Examples(NamedTuple):
 
 @dataclass(frozen=True)
 class GameFacts(Facts):
-    """The number of features, whether all games smooth, and the size of losses. ``total`` counts examples.
+    """The number of features, whether all games smooth, the size of losses, and the rule of predictions.
+
+    ``total`` counts examples. ``free`` says whether labels are options, and the right one costs nothing.
 
     ``scale`` is the largest value of a game without scores, 1 at least, and ``unit`` that for each entry of a vertex.
     """
@@ -48,6 +53,7 @@ class GameFacts(Facts):
     smooths: bool
     scale: float
     unit: float
+    free: bool
 
     def __add__(self, other: GameFacts) -> GameFacts:
         if self.width != other.width:
@@ -58,6 +64,7 @@ class GameFacts(Facts):
             self.smooths and other.smooths,
             max(self.scale, other.scale),
             max(self.unit, other.unit),
+            self.free and other.free,
         )
 
 
@@ -105,6 +112,10 @@ class NashPredictor(EntryNash):
     ----------
     coef_ : ndarray (d,)
         Weights of the features.
+    decision_ : {"scores", "equilibrium"}
+        Whether ``predict`` returns the best label by the scores, or the option that the strategy ``p`` plays most. By
+        the scores where both players share one polytope, ``game.options is game.labels``, and no label of training
+        costs anything where it is predicted: elsewhere scores can be wrong with any amount of data.
     objective_, dual_gap_, n_iter_ : float, float, int
         The objective, its proven relative distance from the optimum, and the iterations taken.
     history_ : list of Round
@@ -145,6 +156,8 @@ class NashPredictor(EntryNash):
         game_of: Callable[..., Game] = cache((lambda *_: given) if hasattr(given, "solve") else given)
         found = [game_of(*x.shape[:-1]) for x in features]
         for i, (x, game) in enumerate(zip(features, found, strict=True)):
+            if not hasattr(game, "solve"):
+                raise TypeError(f"game must return a Game for the shape {x.shape[:-1]} of X[{i}]; got {game!r:.100}.")
             entries, shape = x.shape[:-1], tuple(game.shape)
             if entries not in ((math.prod(shape),), shape):
                 wanted = " or ".join(f"({', '.join(map(str, (*s, 'd')))})" for s in {(math.prod(shape),): 0, shape: 0})
@@ -169,10 +182,14 @@ class NashPredictor(EntryNash):
             )
         zeros = [np.zeros((1, *game.shape)) for game in games]
         values = [float(game.solve(zero).value[0]) for game, zero in zip(games, zeros, strict=True)]
-        sizes = [float(np.abs(game.vertex(game.argmax(zero))).sum()) for game, zero in zip(games, zeros, strict=True)]
+        sizes = [float(np.abs(best_vertices(game, zero)).sum()) for game, zero in zip(games, zeros, strict=True)]
         unit = max(value / max(size, 1.0) for value, size in zip(values, sizes, strict=True))
-        width = data.features[0].shape[-1]
-        return GameFacts(float(data.weight.sum()), width, smooths, max(*values, 1.0), unit or 1.0)
+        width, scale = data.features[0].shape[-1], max(*values, 1.0)
+        free = all(
+            game.options is game.labels and abs(game.task_loss(truth[None], truth[None])[0]) <= 1e-9 * scale
+            for game, truth in zip(data.games.games, data.games.split(data.truth), strict=True)
+        )
+        return GameFacts(float(data.weight.sum()), width, smooths, scale, unit or 1.0, free)
 
     def _problem(self, data: _Examples, facts: GameFacts, sums: Any) -> GameProblem:
         design, omega = EntryFeatures([stacked(data.features)], data.games.offset), data.weight / facts.total
@@ -187,6 +204,7 @@ class NashPredictor(EntryNash):
 
     def _store(self, w: np.ndarray, facts: GameFacts, problem: Any) -> None:
         self.coef_, self._scale = w, facts.scale
+        self.decision_ = "scores" if facts.free else "equilibrium"
 
     def _accuracy(self) -> float:
         return SETTLED * self._scale
@@ -210,15 +228,14 @@ class NashPredictor(EntryNash):
 
     @lazily
     def predict(self, X: Any) -> list[Any]:
-        """An option for each example: its best label by the scores, or what the strategy ``p`` plays most.
+        """An option for each example: its best label by the scores, or ``game.options.argmax(p)``.
 
-        A label is an option where both players share one polytope, ``game.options is game.labels``. Elsewhere the
-        prediction is ``game.options.argmax(p)``, as of one who may abstain.
+        Which one, ``decision_`` says.
         """
         return self._predictions(*self._scored(X))
 
     def _predictions(self, games: Batch, scores: np.ndarray) -> list[Any]:
-        if all(game.options is game.labels for game in games.games):
+        if self.decision_ == "scores":
             return games.argmax(scores)
         pairs = zip(games.games, self._strategies(games, scores), strict=True)
         return [game.options.argmax(p[None])[0] for game, p in pairs]
@@ -279,10 +296,7 @@ def _features(X: Any) -> list[Any]:
 
 
 def _vertices(y: Any, games: Batch) -> np.ndarray:
-    """The vertices that labels name, as the scores lie; each must be as good as any where it is asked for.
-
-    A vertex ``v`` of 0 and 1 is the only best one for the scores ``2 v - 1``: what is not in the polytope beats all.
-    """
+    """The vertices that labels name, as the scores lie, none of them outside of its polytope."""
     if isinstance(y, str) or not hasattr(y, "__len__"):
         raise TypeError(f"y must be a list of labels, one for each example; got {type(y).__name__}.")
     if len(y) != len(games):
@@ -293,9 +307,28 @@ def _vertices(y: Any, games: Batch) -> np.ndarray:
             vertex = np.asarray(game.vertex(np.asarray(label)[None]), dtype=np.float64).reshape(1, *game.shape)
         except (ValueError, TypeError, IndexError) as error:
             raise ValueError(f"y[{i}] is no label of its game, {label!r:.100}: {error}") from None
-        wish = 2.0 * vertex - 1.0
-        most = inner(flat(wish), flat(game.vertex(game.argmax(wish))))
-        if not inner(flat(wish), flat(vertex)) <= most + 1e-9 * max(1.0, float(np.abs(vertex).sum())):
+        if _outside(game, vertex):
             raise ValueError(f"y[{i}] names a point outside of the polytope of labels: {label!r:.100}.")
         found.append(vertex.ravel())
     return np.concatenate(found)
+
+
+def _outside(game: Game, point: np.ndarray) -> bool:
+    """Whether a direction is found in which a point (1, \\*shape) lies beyond the best vertex of its game.
+
+    The first direction, ``2 v - 1``, tells a vertex ``v`` of 0 and 1 from all others. Where it does not decide,
+    Frank-Wolfe steps towards the point give more: one that stays out of reach is separated from the polytope.
+    """
+    slack = 1e-9 * max(1.0, float(np.abs(point).sum()))
+    wish = 2.0 * point - 1.0
+    near = corner = best_vertices(game, wish).reshape(point.shape)
+    for _ in range(_STEPS):
+        if not inner(flat(wish), flat(point - corner)) <= slack * max(1.0, float(np.abs(wish).max())):
+            return True
+        step = corner - near
+        near = near + min(float((wish * step).sum()) / max(float((step**2).sum()), slack), 1.0) * step
+        wish = point - near
+        if np.abs(wish).max() <= slack:
+            break
+        corner = best_vertices(game, wish).reshape(point.shape)
+    return False

@@ -6,7 +6,6 @@ import numpy as np
 
 from nashlearn.estimators._network import NetworkNash
 from nashlearn.estimators._network_input import read_sequences
-from nashlearn.games.networks.batch import Networks
 from nashlearn.training.graphs import Graphs
 
 __all__ = ["NashTagger"]
@@ -97,11 +96,6 @@ class NashTagger(NetworkNash):
         ends[graphs.offsets[:-1], 0] = 1.0
         ends[graphs.offsets[1:] - 1, 1] = 1.0
         return np.hstack([super()._extra_columns(graphs), ends])
-
-    def _make_networks(
-        self, graphs: Graphs, k: int, counts: np.ndarray | None = None, weight: np.ndarray | None = None
-    ) -> Networks:
-        return Networks(graphs.sizes, None, k, self.loss, "auto", counts, weight)
 
     def _store_edges(self, rest: np.ndarray, edges: np.ndarray) -> None:
         self.start_, self.end_ = rest[:, 0].copy(), rest[:, 1].copy()

@@ -24,6 +24,8 @@ class Hamming:
 
     def __init__(self, weights: np.ndarray, unit: np.ndarray | float):
         self.weights = np.array(weights, dtype=np.float64).ravel()
+        if np.size(unit) not in (1, self.weights.size):
+            raise ValueError(f"unit must be one number or as many as weights, {self.weights.size}; got {np.size(unit)}")
         self.unit = np.array(np.broadcast_to(np.asarray(unit, dtype=np.float64), np.shape(weights))).ravel()
 
     @property

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Cheapest", "Constant", "possible_answers", "split", "table_baselines"]
+__all__ = ["Cheapest", "Constant", "Stakes", "split", "table_baselines"]
 
 _ROWS = 20_000
 
@@ -20,29 +20,42 @@ def split(model: Any) -> tuple[Any, Any]:
     return (model[:-1] if len(steps) > 1 else None), steps[-1][1]
 
 
-def possible_answers(estimator: Any) -> list[Any]:
-    """What an estimator may answer, in the order of the rows of its costs."""
-    classes = np.asarray(estimator.classes_).tolist()
-    m, k = estimator._game.costs.shape
-    if hasattr(estimator, "abstain_label"):
-        return [*classes, estimator.abstain_label]
-    return classes if m == k else list(range(m))
+class Stakes:
+    """What an estimator may answer, in the order of the rows of its costs, and what each answer costs.
+
+    Attributes
+    ----------
+    costs : ndarray (answers, classes)
+    classes, possible : lists
+        The labels and the answers.
+    aligned, zero_one : bool
+        Whether the first answers are the labels, and whether all that counts is to answer with the right one.
+    """
+
+    def __init__(self, estimator: Any):
+        self.costs, self.classes = np.asarray(estimator._game.costs), np.asarray(estimator.classes_).tolist()
+        m, k = self.costs.shape
+        self.possible = self.classes if m == k else list(range(m))
+        if hasattr(estimator, "abstain_label"):
+            self.possible = [*self.classes, estimator.abstain_label]
+        self.aligned = self.possible[:k] == self.classes
+        self.zero_one = np.array_equal(self.costs, 1.0 - np.eye(k))
 
 
-class Constant:
+class Constant(Stakes):
     """The one answer that is cheapest on the training data, whatever the features."""
 
     def __init__(self, estimator: Any, y: Any):
-        costs, classes = estimator._game.costs, np.asarray(estimator.classes_)
-        shares = np.array([np.mean(np.asarray(y) == label) for label in classes])
-        self.answer = possible_answers(estimator)[int((costs @ shares).argmin())]
+        super().__init__(estimator)
+        shares = np.array([np.mean(np.asarray(y) == label) for label in self.classes])
+        self.answer = self.possible[int((self.costs @ shares).argmin())]
 
     def predict(self, X: Any) -> list[Any]:
         """The answer, once for each row."""
         return [self.answer] * (X.shape[0] if hasattr(X, "shape") else len(X))
 
 
-class Cheapest:
+class Cheapest(Stakes):
     """The answer of least expected cost under another classifier's probabilities: Bayes's rule, Chow's with abstention.
 
     Parameters
@@ -54,9 +67,8 @@ class Cheapest:
     """
 
     def __init__(self, estimator: Any, peer: Any):
-        self.costs, self.peer = estimator._game.costs, peer
-        self.answers = possible_answers(estimator)
-        self.classes = np.asarray(estimator.classes_).tolist()
+        super().__init__(estimator)
+        self.peer = peer
 
     def _expected(self, X: Any) -> np.ndarray:
         seen = np.asarray(self.peer.classes_).tolist()
@@ -65,7 +77,7 @@ class Cheapest:
 
     def predict(self, X: Any) -> list[Any]:
         """The cheapest answers."""
-        return [self.answers[i] for i in self._expected(X).argmin(axis=1)]
+        return [self.possible[i] for i in self._expected(X).argmin(axis=1)]
 
     def ranking(self, X: Any) -> tuple[list[Any], np.ndarray]:
         """The cheapest labels and what they are expected to cost: where that is much, it is better to abstain."""
@@ -103,11 +115,9 @@ def table_baselines(model: Any, X: Any, y: Any, *, random_state: int = 0) -> dic
         fitted: list[Any] = [peer.fit(features, y[rows]) for peer in (logistic, hinge)]
     if before is not None:
         fitted = [make_pipeline(before, peer) for peer in fitted]
-    peers: dict[str, Any] = {}
-    costs, classes = estimator._game.costs, np.asarray(estimator.classes_).tolist()
-    if not np.array_equal(costs, 1.0 - np.eye(len(classes))):
-        peers["logistic regression, cheapest answer"] = Cheapest(estimator, fitted[0])
-    if possible_answers(estimator)[: len(classes)] == classes:
+    cheapest = Cheapest(estimator, fitted[0])
+    peers: dict[str, Any] = {} if cheapest.zero_one else {"logistic regression, cheapest answer": cheapest}
+    if cheapest.aligned:
         peers |= dict(zip(("logistic regression", "linear SVM"), fitted, strict=True))
     if n > _ROWS:
         peers = {f"{name} ({_ROWS:,} rows)": peer for name, peer in peers.items()}

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["explorer_html", "plain", "report_html", "write_explorer", "write_report"]
+__all__ = ["explorer_html", "plain", "report_html", "write_explorer", "write_report", "write_whole"]
 
 _REPORT = ("charts.js", "compare.js", "proofs.js", "tasks.js", "matrix.js", "examples.js", "report.js")
 _EXPLORER = ("charts.js", "game.js", "surface.js", "model.js", "plot.js", "explorer.js")
@@ -49,12 +49,12 @@ def write_report(path: str | PathLike[str], data: Mapping[str, Any]) -> None:
     OSError
         Where the folder does not exist or cannot be written to, or the disk is full; an older page stays as it was.
     """
-    _write(path, report_html(data))
+    write_whole(path, report_html(data).encode())
 
 
 def write_explorer(path: str | PathLike[str]) -> None:
     """Write the loss explorer: losses of three classes as surfaces, and both players. As :func:`write_report`."""
-    _write(path, explorer_html())
+    write_whole(path, explorer_html().encode())
 
 
 def _page(title: str, name: str, scripts: Sequence[str], data: Mapping[str, Any]) -> str:
@@ -78,8 +78,9 @@ def _asset(name: str) -> str:
     return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def _write(path: str | PathLike[str], text: str) -> None:
+def write_whole(path: str | PathLike[str], content: bytes) -> None:
+    """Write a file whole or not at all."""
     from nashlearn.training.checkpoint import replacing
 
     with replacing(Path(path)) as file:
-        file.write(text.encode("utf-8"))
+        file.write(content)

@@ -52,14 +52,10 @@ def _replicates(measure: Measure, rng: np.random.Generator) -> np.ndarray:
     """
     m = measure.top.shape[1]
     kinds, counts = np.unique(np.hstack([measure.top, measure.bottom]), axis=0, return_counts=True)
-    n = int(counts.sum())
-    found = np.empty((_REPLICATES, m))
-    step = max(1, _BLOCK // counts.size)
-    for start in range(0, _REPLICATES, step):
-        size = min(step, _REPLICATES - start)
-        sums = rng.multinomial(n, counts / n, size=size).astype(np.float64) @ kinds
-        found[start : start + size] = _ratio(sums[:, :m], sums[:, m:])
-    return found
+    n, step = int(counts.sum()), max(1, _BLOCK // counts.size)
+    sizes = [min(step, _REPLICATES - start) for start in range(0, _REPLICATES, step)]
+    sums = np.vstack([rng.multinomial(n, counts / n, size=size).astype(np.float64) @ kinds for size in sizes])
+    return _ratio(sums[:, :m], sums[:, m:])
 
 
 def _interval(values: np.ndarray, confidence: float) -> dict[str, float]:
@@ -169,13 +165,10 @@ def confusion(
 
 def certificate(estimator: Any) -> dict[str, Any]:
     """Objective and bound over time, and where training ended."""
-    history = [
-        [one.n_iter, one.seconds, one.objective, one.bound, one.gap] for one in getattr(estimator, "history_", [])
-    ]
     return {
         "type": "certificate",
         "title": "The certificate of training",
-        "history": thinned(history),
+        "history": thinned(getattr(estimator, "history_", [])),
         "objective": estimator.objective_,
         "gap": estimator.dual_gap_,
         "tol": estimator.tol,
@@ -211,11 +204,11 @@ def risk(estimator: Any, unit: str, measured: float | None, largest: float | Non
     }
 
 
-def thinned(points: list[Any], limit: int = _POINTS) -> list[Any]:
-    """At most ``limit`` of the points, first and last included."""
-    if len(points) <= limit:
+def thinned(points: list[Any]) -> list[Any]:
+    """As many of the points as a curve shows, first and last included."""
+    if len(points) <= _POINTS:
         return points
-    return [points[i] for i in np.unique(np.linspace(0, len(points) - 1, limit).astype(int))]
+    return [points[i] for i in np.unique(np.linspace(0, len(points) - 1, _POINTS).astype(int))]
 
 
 def positions(answers: Sequence[Any], possible: Sequence[Any], who: str, why: str) -> np.ndarray:

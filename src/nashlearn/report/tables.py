@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from nashlearn.report.baselines import possible_answers, split
+from nashlearn.report.baselines import Stakes, split
 from nashlearn.report.sections import Measure, confusion, likely, positions, strings, thinned
 from nashlearn.report.summary import Page, PageOptions
 
@@ -24,7 +24,7 @@ class TableOptions(PageOptions, total=False):
     texts: Sequence[str] | None
 
 
-class _Table:
+class _Table(Stakes):
     """Answers of a model and of its baselines to rows with labels, as positions in its costs."""
 
     def __init__(
@@ -40,22 +40,15 @@ class _Table:
     ):
         self.model, self.X, self.page = model, X, Page(title, **page)
         _, self.estimator = split(model)
-        self.costs = np.asarray(self.estimator._game.costs)
-        self.classes = np.asarray(self.estimator.classes_).tolist()
-        self.possible = possible_answers(self.estimator)
-        self.aligned = self.possible[: len(self.classes)] == self.classes
+        super().__init__(self.estimator)
         self.labels = self._labels(y, "y")
         if self.labels.size == 0:
             raise ValueError("X and y must hold at least one row.")
-        self.baselines = dict(baselines or {})
-        self.names = ["this model", *self.baselines]
-        answerers = {"model": model, **self.baselines}
-        self.options = np.column_stack([self._answers(name, one) for name, one in answerers.items()])
-        self.label_names = strings(label_names, self.classes)
-        rest = self.possible[len(self.classes) :] if self.aligned else self.possible
-        self.answer_names = (self.label_names if self.aligned else []) + (
-            ["abstain"] if hasattr(self.estimator, "abstain_label") else strings(label_names, rest)
-        )
+        self.answerers = {"this model": model, **(baselines or {})}
+        self.options = np.column_stack([self._answers(name, one) for name, one in self.answerers.items()])
+        self.label_names, self.answer_names = (strings(label_names, one) for one in (self.classes, self.possible))
+        if hasattr(self.estimator, "abstain_label"):
+            self.answer_names[-1] = "abstain"
         if texts is not None and len(texts) != self.labels.size:
             raise ValueError(f"texts must hold one text for each of the {self.labels.size} rows; got {len(texts)}.")
         self.texts = texts
@@ -67,10 +60,11 @@ class _Table:
         if hasattr(answerer, "predict"):
             last, features = self._behind(answerer)
             answer = getattr(last, "predict_or_abstain", last.predict)(features)
+        who = "model" if answerer is self.model else name
         given, why = np.asarray(answer, dtype=object).tolist(), "is not among the answers of the model"
-        found = positions(given, self.possible, f"{name} holds", why)
+        found = positions(given, self.possible, f"{who} holds", why)
         if found.size != self.labels.size:
-            raise ValueError(f"{name} gave {found.size} answers for {self.labels.size} rows.")
+            raise ValueError(f"{who} gave {found.size} answers for {self.labels.size} rows.")
         return found
 
     def _labels(self, labels: Any, name: str) -> np.ndarray:
@@ -107,10 +101,9 @@ class _Table:
         paid = costs[self.options, self.labels[:, None]].astype(np.float64)
         return Measure(name, paid, np.ones_like(paid), percent=percent)
 
-    def error(self, name: str = "Error rate") -> Measure:
+    def error(self) -> Measure:
         """The share of rows that are not given their label; abstentions count as errors."""
-        m, k = self.costs.shape
-        return self.measure(name, (np.arange(m)[:, None] != np.arange(k)).astype(float), percent=True)
+        return self.measure("Error rate", 1.0 - np.eye(*self.costs.shape), percent=True)
 
     def examples(self, rows: np.ndarray) -> list[dict[str, Any]]:
         """What is shown of rows: their text and the likely answers."""
@@ -133,7 +126,7 @@ class _Table:
         names, costs = (self.answer_names, self.label_names), self.costs
         matrix = confusion(self.options[:, 0], self.labels, *names, costs, "rows", self.examples, self.aligned)
         worst = (unit, expected, float(costs.max()))
-        return self.page.report(kind, self.estimator, self.names, measures, "rows", [*own, matrix], worst)
+        return self.page.report(kind, self.estimator, self.answerers, measures, "rows", [*own, matrix], worst)
 
 
 def _short(value: Any) -> str:
@@ -161,11 +154,10 @@ def classification_report_data(
         As in :mod:`nashlearn.report`.
     """
     table = _Table(model, X, y, title, **options)
-    zero_one = np.array_equal(table.costs, 1.0 - np.eye(len(table.classes)))
-    measures = [table.error()] if zero_one else [table.measure("Mean cost", table.costs)]
-    if table.aligned and not zero_one:
+    measures = [] if table.zero_one else [table.measure("Mean cost", table.costs)]
+    if table.aligned:
         measures.append(table.error())
-    unit = "error per row" if zero_one else "cost per row"
+    unit = "error per row" if table.zero_one else "cost per row"
     return table.report("classification", measures, unit, [])
 
 
@@ -204,7 +196,7 @@ def _errors(table: _Table) -> dict[str, Any]:
         "offsets": offsets,
         "series": [
             {"name": name, "counts": np.bincount(off[:, j] - low, minlength=offsets.size)}
-            for j, name in enumerate(table.names)
+            for j, name in enumerate(table.answerers)
         ],
         "examples": {
             int(d): table.examples(np.flatnonzero(first == d)[:6]) for d in offsets if d and (first == d).any()
@@ -237,7 +229,7 @@ def abstention_report_data(
 
 def _coverage(table: _Table) -> dict[str, Any]:
     """Coverage, error where it answers and mean cost, when rows are answered up to each threshold."""
-    rankings = {name: table.ranking(peer) for name, peer in {"this model": table.model, **table.baselines}.items()}
+    rankings = {name: table.ranking(peer) for name, peer in table.answerers.items()}
     curves = [_curve(table, name, *ranking) for name, ranking in rankings.items() if ranking is not None]
     k = len(table.classes)
     own = table.options[:, 0]

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from nashlearn.report.sections import Measure, confusion, likely, positions, strings
+from nashlearn.report.sections import Measure, confusion, likely, positions
 from nashlearn.report.structured import Structured, answered
 from nashlearn.report.summary import Page, PageOptions
 
@@ -70,7 +70,7 @@ def tagging_report_data(
         found = judged.stacked(shared)
         measures.append(Measure("F1 of phrases", *found, lower_is_better=False, percent=True))
     sentence = np.repeat(np.arange(len(sizes)), sizes)
-    texts = strings(None, labels)
+    texts = list(map(str, labels))
 
     def in_context(position: int) -> dict[str, Any]:
         row = int(sentence[position])
@@ -83,8 +83,8 @@ def tagging_report_data(
             {
                 "name": f"sequence {i + 1}",
                 "tokens": [str(token) for token in tokens[i]],
-                "truth": strings(None, truth[i].tolist()),
-                "answer": strings(None, own[i].tolist()),
+                "truth": list(map(str, truth[i].tolist())),
+                "answer": list(map(str, own[i].tolist())),
                 "likely": [likely(at, texts) for at in p],
             }
             for i, p in zip(rows, model.predict_proba([X[i] for i in rows]), strict=True)

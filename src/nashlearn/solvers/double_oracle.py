@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nashlearn.equilibrium import Equilibrium, flat, inner, lifted
+from nashlearn.equilibrium import Equilibrium, best_vertices, flat, inner, lifted
 from nashlearn.solvers import matrix_game
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["solve"]
 
+_SLIP = 1e-6  # of the size of rewards: how far an oracle may fall behind vertices it has found before
 _SPARE = 4  # vertices without weight, the last that were found, which the next solve begins with too
 
 
@@ -39,7 +40,11 @@ def solve(
     scores = np.asarray(scores)
     if scores.shape[1:] != game.shape or scores.ndim < 2:
         wanted = ", ".join(map(str, ("n", *game.shape)))
-        raise ValueError(f"scores must have shape ({wanted}); got {scores.shape}")
+        own = hasattr(game.labels, "shape")
+        hint = "" if own else "; the loss has as many columns, and the polytope of labels has no shape of its own"
+        raise ValueError(f"scores must have shape ({wanted}); got {scores.shape}{hint}")
+    if not tol >= 0:
+        raise ValueError(f"tol must be a number, not negative; got {tol!r}")
     dtype = np.float32 if scores.dtype == np.float32 else np.float64
     before = [None] * len(scores) if start is None or start.state is None else start.state
     n, state = len(scores), []
@@ -73,11 +78,11 @@ class _Instance:
     def label(self, reward: np.ndarray) -> np.ndarray:
         """The label's vertex (1, columns) with the largest reward."""
         own = reward[: self.scores.size].reshape(self.scores.shape)
-        return lifted(self.game.labels.vertex(self.game.labels.argmax(own)), self.columns)
+        return lifted(best_vertices(self.game.labels, own), self.columns)
 
     def option(self, reward: np.ndarray) -> np.ndarray:
         """The option's vertex (1, rows) with the largest reward, among those that the scores allow."""
-        return lifted(self.game.options.vertex(self.game.options.argmax(self.allowed(reward))), self.rows)
+        return lifted(best_vertices(self.game.options, self.allowed(reward)), self.rows)
 
     def allowed(self, reward: np.ndarray) -> np.ndarray:
         """Rewards of the options' parts as an array, ``-inf`` where the scores forbid the part to the predictor."""
@@ -114,6 +119,8 @@ def _solve_one(game: Game, scores: np.ndarray, tol: float, max_iter: int, known:
         q, p = mu @ V, nu @ U
         reward, cost = theta + loss.T @ p, np.asarray(loss @ q)
         v, u = one.label(reward), one.option(-cost)
+        _check_best(game.labels, reward, v, V)
+        _check_best(game.options, -cost, u, U)
         risk = float((u @ cost)[0])
         upper, lower = inner(reward, v)[0], inner(theta, q[None])[0] + risk
         gap = max(upper - lower, 0.0)
@@ -132,6 +139,16 @@ def _solve_one(game: Game, scores: np.ndarray, tol: float, max_iter: int, known:
     found = _kept(V, mu), _kept(U, nu)
     size, options = math.prod(game.shape), math.prod(game.option_shape)
     return lower, q[:size].reshape(game.shape), p[:options].reshape(game.option_shape), gap, risk, found
+
+
+def _check_best(polytope: Any, reward: np.ndarray, found: np.ndarray, known: np.ndarray) -> None:
+    """Refuse an oracle that returns less than the best: the gap is only as true as its replies."""
+    earlier, now = inner(reward, known).max(), inner(reward, found)[0]
+    if now < earlier - _SLIP * max(1.0, abs(earlier)):
+        raise ValueError(
+            f"argmax of {type(polytope).__name__} must return the best vertex; it returned one of score {now:.6g}, "
+            f"where another that it had returned before has {earlier:.6g}"
+        )
 
 
 def _kept(vertices: np.ndarray, weights: np.ndarray) -> np.ndarray:

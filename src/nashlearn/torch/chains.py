@@ -16,10 +16,20 @@ from nashlearn.games.networks.game import loss_of
 from nashlearn.games.networks.outcome import warn_of_gap
 from nashlearn.solvers.threads import in_threads
 
-__all__ = ["Room", "best_labels", "make_room", "solve_chains", "solve_graphs"]
+__all__ = ["Room", "Rule", "best_labels", "make_room", "solve_chains", "solve_graphs"]
 
 _FIRST = 2  # rounds before the first look at the gap: each look costs more than a round
 _WORTH_A_THREAD = 1 << 17  # entries of the tables that a round reads
+
+
+class Rule(NamedTuple):
+    """How instances are solved: the loss of a node by name, empty for a matrix of ``costs``, and when to end."""
+
+    loss: str
+    costs: bytes
+    smoothing: float
+    tol: float
+    max_iter: int
 
 
 class Room(NamedTuple):
@@ -130,8 +140,7 @@ def _unusable(node: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
 
 
 def solve_chains(
-    node: Tensor, edge: Tensor, target: Tensor | None, lengths: Tensor, loss: str, costs: bytes,
-    smoothing: float, tol: float, max_iter: int, room: Room,
+    node: Tensor, edge: Tensor, target: Tensor | None, lengths: Tensor, rule: Rule, room: Room
 ) -> None:  # fmt: skip
     """Solve smoothed chains of scores ``node`` (b, t, k), float32 or float64, and ``edge`` (k, k) or (b, t - 1, k, k).
 
@@ -142,7 +151,8 @@ def solve_chains(
     whole = lengths.numpy()
     sizes = lengths.masked_fill(unusable, 0).numpy()
     shared = edge.dim() == 2
-    made, most = _loss(loss, costs, k, b * steps)
+    smoothing, tol = rule.smoothing, rule.tol
+    made, most = _loss(rule.loss, rule.costs, k, b * steps)
     S, T = node.reshape(-1, k).numpy(), edge.reshape(-1, k, k)
     tops = T.amax((1, 2)).to(torch.float64)
     W = ((T.to(torch.float64) - tops[:, None, None]) / smoothing).exp_().nan_to_num_(0.0)
@@ -154,7 +164,7 @@ def solve_chains(
 
     def part(begin: int, end: int) -> None:
         _sweeps(
-            made, forest, S, tops.numpy(), W.numpy(), smoothing, tol, max_iter, most, shared, sizes, steps,
+            made, forest, S, tops.numpy(), W.numpy(), smoothing, tol, rule.max_iter, most, shared, sizes, steps,
             p, q, E, value, gap, lost, begin, end,
         )  # fmt: skip
 
@@ -171,23 +181,10 @@ def solve_chains(
     room.p.copy_(torch.from_numpy(p).view(room.p.shape))
     if (sizes < steps).any():
         room.p.masked_fill_((torch.arange(steps) >= torch.from_numpy(sizes)[:, None])[:, :, None], 0.0)
+    places = np.arange(steps)
+    pairs = np.stack([places[:-1], places[1:]], axis=1)
     for i in np.flatnonzero(beyond).tolist():
-        graph = np.stack([np.arange(whole[i] - 1), np.arange(1, whole[i])], axis=1)
-        _solve_graph(
-            node,
-            edge,
-            target,
-            i,
-            np.arange(whole[i]),
-            graph,
-            np.arange(whole[i] - 1),
-            loss,
-            costs,
-            smoothing,
-            tol,
-            max_iter,
-            room,
-        )
+        _solve_graph(node, edge, target, i, places < whole[i], pairs, rule, room)
     _spoil(room, unusable)
     if (gap > tol * np.maximum(whole, 1)).any():
         warn_of_gap(float((gap / np.maximum(whole, 1)).max()), tol)
@@ -199,57 +196,58 @@ def _spoil(room: Room, which: Tensor) -> None:
             part[which] = torch.nan
 
 
+def _instance(
+    node: Tensor, edge: Tensor, i: int, here: np.ndarray, pairs: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Which nodes of instance ``i`` are ``here``, which of the edges ``pairs`` join them and how, and their scores."""
+    nodes, tables = np.flatnonzero(here), np.flatnonzero(here[pairs].all(axis=1))
+    graph = (np.cumsum(here) - 1)[pairs[tables]].astype(np.int64)
+    own = edge[i].numpy()[tables] if edge.dim() == 4 else np.broadcast_to(edge.numpy(), (len(graph), *edge.shape))
+    return nodes, tables, graph, node[i].numpy()[nodes].astype(np.float64), own.astype(np.float64)
+
+
 def _solve_graph(
-    node: Tensor, edge: Tensor, target: Tensor | None, i: int, nodes: np.ndarray, graph: np.ndarray, tables: np.ndarray,
-    loss: str, costs: bytes, smoothing: float, tol: float, max_iter: int, room: Room,
+    node: Tensor, edge: Tensor, target: Tensor | None, i: int, here: np.ndarray, pairs: np.ndarray, rule: Rule,
+    room: Room,
 ) -> None:  # fmt: skip
-    """Solve instance ``i`` on its ``nodes``, joined by ``graph``, whose edges have the tables of these numbers."""
-    k, n = node.shape[2], nodes.size
-    f = node[i].numpy()[nodes].astype(np.float64)
-    own = edge.dim() == 4
-    T = (edge[i].numpy()[tables] if own else np.broadcast_to(edge.numpy(), (len(graph), k, k))).astype(np.float64)
-    solver = _game(loss, costs, k, n, graph.astype(np.int64).tobytes()).solver
+    """Solve instance ``i`` on the nodes that are ``here``, joined by ``pairs``."""
+    nodes, tables, graph, f, T = _instance(node, edge, i, here, pairs)
+    n = nodes.size
+    solver = _game(rule.loss, rule.costs, node.shape[2], n, graph.tobytes()).solver
     usable = all(np.isfinite(part.max(axis=tuple(range(1, part.ndim)))).all() for part in (f, T))
     if not (usable and solver.feasible(f, T)):
         _spoil(room, torch.arange(len(room.loss)) == i)
         return
-    found = solver.solve(f, T, smoothing, tol * n, max_iter=max_iter)
+    found = solver.solve(f, T, rule.smoothing, rule.tol * n, max_iter=rule.max_iter)
     q, joint = (part.copy() for part in found.q)
     value = found.value + found.gap if found.gap < np.inf else found.value  # at p, as q - y is its gradient there
     if target is not None:
         y = target[i].numpy()[nodes]
         first, second = y[graph[:, 0]], y[graph[:, 1]]
-        every, pairs = np.arange(n), np.arange(len(graph))
-        value -= f[every, y].sum() + T[pairs, first, second].sum()
+        every, each = np.arange(n), np.arange(len(graph))
+        value -= f[every, y].sum() + T[each, first, second].sum()
         q[every, y] -= 1.0
-        joint[pairs, first, second] -= 1.0
+        joint[each, first, second] -= 1.0
     room.loss[i], room.gap[i] = float(value), float(found.gap)
     room.nodes[i, nodes] = torch.from_numpy(q).to(room.nodes.dtype)
     room.p[i, nodes] = torch.from_numpy(found.p).to(room.p.dtype)
-    if own:
+    if edge.dim() == 4:
         room.edges[i, tables] = torch.from_numpy(joint).to(room.edges.dtype)
     else:
         room.edges[i] = torch.from_numpy(joint.sum(axis=0)).to(room.edges.dtype)
 
 
 def solve_graphs(
-    node: Tensor, edge: Tensor, target: Tensor | None, mask: Tensor, graph: Tensor, loss: str, costs: bytes,
-    smoothing: float, tol: float, max_iter: int, room: Room,
+    node: Tensor, edge: Tensor, target: Tensor | None, mask: Tensor, graph: Tensor, rule: Rule, room: Room
 ) -> None:  # fmt: skip
     """Solve instances that share the edges ``graph`` (m, 2) among those of their nodes that ``mask`` (b, n) names."""
     for part in room:
         part.zero_()
-    pairs = graph.numpy()
 
     def some(begin: int, end: int) -> None:
         for i in range(begin, end):
-            here = mask[i].numpy()
-            if not here.any():
-                continue
-            tables = np.flatnonzero(here[pairs].all(axis=1))
-            number = np.cumsum(here) - 1
-            _solve_graph(node, edge, target, i, np.flatnonzero(here), number[pairs[tables]], tables,
-                         loss, costs, smoothing, tol, max_iter, room)  # fmt: skip
+            if mask[i].any():
+                _solve_graph(node, edge, target, i, mask[i].numpy(), graph.numpy(), rule, room)
 
     in_threads(some, len(node), torch.get_num_threads())
 
@@ -257,13 +255,9 @@ def solve_graphs(
 def best_labels(node: Tensor, edge: Tensor, mask: Tensor, graph: Tensor) -> Tensor:
     """The best labels (b, n) of instances that share the edges ``graph``, -1 at nodes that ``mask`` leaves out."""
     best = torch.full(node.shape[:2], -1)
-    pairs, k = graph.numpy(), node.shape[2]
     for i in range(len(node)):
-        here = mask[i].numpy()
-        tables = np.flatnonzero(here[pairs].all(axis=1))
-        number = np.cumsum(here) - 1
-        T = edge[i].numpy()[tables] if edge.dim() == 4 else np.broadcast_to(edge.numpy(), (tables.size, k, k))
-        if here.any():
-            game = _game("zero_one", b"", k, int(here.sum()), number[pairs[tables]].astype(np.int64).tobytes())
-            best[i, mask[i]] = torch.from_numpy(game.argmax((node[i].numpy()[here], T)))
+        if mask[i].any():
+            nodes, _, pairs, f, T = _instance(node, edge, i, mask[i].numpy(), graph.numpy())
+            game = _game("zero_one", b"", node.shape[2], nodes.size, pairs.tobytes())
+            best[i, nodes] = torch.from_numpy(game.argmax((f, T)))
     return best

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
-__all__ = ["check_settings", "lengths_of", "reduced", "sum_type"]
+__all__ = ["as_array", "check_settings", "counted_labels", "lengths_of", "reduced", "shares", "sum_type"]
 
 _REDUCTIONS = ("mean", "sum", "none")
 
@@ -15,7 +17,7 @@ def sum_type(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
-def check_settings(reduction: str, smoothing: float = 0.0, tol: float = 0.0) -> None:
+def check_settings(reduction: str, smoothing: float = 0.0, tol: float = 0.0, max_iter: int = 1) -> None:
     """Raise a ``ValueError`` for a setting that means nothing."""
     if reduction not in _REDUCTIONS:
         raise ValueError(f"reduction must be one of {', '.join(_REDUCTIONS)}; got {reduction!r}")
@@ -23,6 +25,29 @@ def check_settings(reduction: str, smoothing: float = 0.0, tol: float = 0.0) -> 
         raise ValueError(f"smoothing must be a finite number, not negative; got {smoothing!r}")
     if not tol >= 0:
         raise ValueError(f"tol must not be negative; got {tol!r}")
+    if max_iter < 1:
+        raise ValueError(f"max_iter must be at least 1; got {max_iter!r}")
+
+
+def as_array(x: Any) -> Any:
+    """A tensor as an array in main memory; anything else as it is."""
+    return x.detach().cpu().numpy() if isinstance(x, Tensor) else x
+
+
+def counted_labels(target: Tensor, ignore_index: int, k: int) -> tuple[Tensor, Tensor]:
+    """Which rows count, and their labels 0..k-1; 0 elsewhere."""
+    target = target.to(torch.int64)
+    counted = target != ignore_index
+    wrong = counted & ((target < 0) | (target >= k))
+    if bool(wrong.any()):
+        raise IndexError(f"target must hold labels 0..{k - 1} or ignore_index={ignore_index}; got {target[wrong][0]}")
+    return counted, target.where(counted, 0)
+
+
+def shares(counted: Tensor, weight: Tensor | None, reduction: str, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """What multiplies the loss of each row, 0 where it is not ``counted``, and what divides their sum."""
+    share = counted.to(dtype) if weight is None else weight.to(dtype).where(counted, 0.0)
+    return share, share.sum(0, keepdim=True) if reduction == "mean" else share.new_ones(1)
 
 
 def lengths_of(mask: Tensor) -> Tensor:

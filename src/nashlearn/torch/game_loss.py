@@ -6,6 +6,7 @@ together, by as many threads as PyTorch uses where the game's solver is compiled
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import count
@@ -18,12 +19,9 @@ from torch import Tensor
 
 from nashlearn.game import Equilibrium, Game, flat, inner
 from nashlearn.torch.checks import check_settings, lengths_of, reduced, sum_type
-from nashlearn.torch.ops import once
+from nashlearn.torch.operators import by_instance, operator
 
 __all__ = ["GameLoss"]
-
-_LIBRARY = torch.library.Library("nashlearn", "FRAGMENT")
-_LIBRARY.define("game(Tensor scores, Tensor target, Tensor? mask, str table, float smoothing, float tol) -> Tensor")
 
 
 class _Table:
@@ -94,15 +92,23 @@ def _solve(game: Game, scores: np.ndarray, smoothing: float, tol: float) -> tupl
 
 
 def _vertices(game: Game, labels: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The vertices that labels name, or an error that names the first label that is none."""
     try:
-        return game.vertex(labels)
+        return _shaped(game, labels)
     except (ValueError, IndexError):
         for i, label in zip(rows, labels, strict=True):
             try:
-                game.vertex(label[None])
+                _shaped(game, label[None])
             except (ValueError, IndexError) as error:
                 raise ValueError(f"target[{i}] is no label of its game: {error}") from None
         raise
+
+
+def _shaped(game: Game, labels: np.ndarray) -> np.ndarray:
+    vertices = np.asarray(game.vertex(labels))
+    if vertices.size != len(labels) * math.prod(game.shape):
+        raise ValueError(f"its vertex must have shape {tuple(game.shape)}; got {vertices.shape[1:]}")
+    return vertices.reshape(len(labels), *game.shape)
 
 
 def _play(scores: Tensor, target: Tensor, mask: Tensor | None, table: str, smoothing: float, tol: float) -> Tensor:
@@ -127,27 +133,15 @@ def _fake(scores: Tensor, target: Tensor, mask: Tensor | None, table: str, smoot
     return scores.new_empty((scores.shape[0], 1 + scores[0].numel()), dtype=sum_type(scores.dtype))
 
 
-_LIBRARY.impl("game", _play, "CompositeExplicitAutograd")
-torch.library.register_fake("nashlearn::game", _fake, lib=_LIBRARY)
+_game = operator(
+    "game(Tensor scores, Tensor target, Tensor? mask, str table, float smoothing, float tol) -> Tensor", _play, _fake
+)
 
 
-class _Played(torch.autograd.Function):
-    """``F(scores) - <scores, y>`` of each instance with gradient ``q - y``."""
-
-    @staticmethod
-    def forward(ctx: Any, scores: Tensor, *others: Any) -> Tensor:
-        play = torch.ops.nashlearn.game if torch.compiler.is_compiling() else _play
-        played = play(scores, *others)
-        ctx.save_for_backward(scores, played)
-        return played[:, 0].clone()
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        scores, played = ctx.saved_tensors
-        change = (played[:, 1:] * grad[:, None]).reshape(scores.shape).to(scores.dtype)
-        if torch.is_grad_enabled() and not torch.compiler.is_compiling():
-            change = once(change, scores)
-        return change, *([None] * 5)
+@by_instance
+def _losses(scores: Tensor, *others: Any) -> tuple[Tensor, Tensor]:
+    played = _game(scores, *others)
+    return played[:, 0].clone(), played[:, 1:].reshape(scores.shape)
 
 
 class GameLoss(torch.nn.Module):
@@ -211,7 +205,7 @@ class GameLoss(torch.nn.Module):
         """
         scores, labels = _packed(scores), torch.as_tensor(target)
         settings = (self._table.name, self.smoothing, self.tol)
-        values = _Played.apply(scores, labels, mask, *settings)
+        values = _losses(scores, labels, mask, *settings)
         return reduced(values, self.reduction, self._count(scores, mask), scores)
 
     def _count(self, scores: Tensor, mask: Tensor | None) -> int | Tensor:

@@ -133,13 +133,9 @@ class NashHead(torch.nn.Module):
     @torch.no_grad()
     def top(self, h: Tensor, k: int = 1) -> torch.return_types.topk:
         """The ``k`` largest scores and their classes (..., k), as :func:`torch.topk` returns them."""
-        values, indices = [], []
-        for chunk in self._chunks(h):
-            found = chunk.topk(k, dim=1)
-            values.append(found.values)
-            indices.append(found.indices)
-        shape = (*h.shape[:-1], k)
-        return torch.return_types.topk((torch.cat(values).reshape(shape), torch.cat(indices).reshape(shape)))
+        found = zip(*(chunk.topk(k, dim=1) for chunk in self._chunks(h)), strict=True)
+        values, indices = (torch.cat(parts).reshape(*h.shape[:-1], k) for parts in found)
+        return torch.return_types.topk((values, indices))
 
     def predict(self, h: Tensor) -> Tensor:
         """The class of the largest score (...)."""
@@ -151,20 +147,12 @@ class NashHead(torch.nn.Module):
 
         ``p`` does not depend on ``smoothing``. It is not calibrated.
         """
-        rows, labels, values, start = [], [], [], 0
         params = torch.empty(0, dtype=torch.float64)
-        for chunk in self._chunks(h):
-            p = ops.strategy(chunk, params, "zero_one", 0.0)
-            row, label = (p != 0).nonzero(as_tuple=True)
-            rows.append(row + start)
-            labels.append(label)
-            values.append(p[row, label])
-            start += len(chunk)
-        places = torch.unravel_index(torch.cat(rows), h.shape[:-1]) if h.dim() > 1 else ()
-        index = torch.stack([*places, torch.cat(labels)])
-        return torch.sparse_coo_tensor(
-            index, torch.cat(values), (*h.shape[:-1], self.n_classes), is_coalesced=True, check_invariants=False
-        )
+        p = torch.cat([ops.strategy(chunk, params, "zero_one", 0.0).to_sparse() for chunk in self._chunks(h)])
+        rows, labels = p._indices()
+        places = torch.unravel_index(rows, h.shape[:-1]) if h.dim() > 1 else ()
+        index, size = torch.stack([*places, labels]), (*h.shape[:-1], self.n_classes)
+        return torch.sparse_coo_tensor(index, p._values(), size, is_coalesced=True, check_invariants=False)
 
     def _chunks(self, h: Tensor) -> Any:
         """Scores of a chunk of rows after another; at least one chunk, if empty."""

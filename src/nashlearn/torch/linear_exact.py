@@ -16,7 +16,7 @@ from torch import Tensor
 
 from nashlearn.torch import linear_host
 from nashlearn.torch.checks import sum_type
-from nashlearn.torch.linear_products import add_product, arriving, capturing, primitives, row_chunks, scores
+from nashlearn.torch.linear_products import add_product, arriving, capturing, primitives, score_chunks
 
 __all__ = ["backward", "forward"]
 
@@ -36,10 +36,7 @@ def forward(
     wide = sum_type(h.dtype)
     rows, inverse = h.new_empty(n, dtype=wide), h.new_empty(n, dtype=wide)
     bits = h.new_empty((n, linear_host.row_bytes(k)) if keep else (0, 0), dtype=torch.uint8)
-    room = None
-    for part in row_chunks(n, k, h.element_size(), n // _PARTS):
-        room = h.new_empty(len(h[part]) * k) if room is None else room
-        chunk = scores(h[part], weight, bias, room)
+    for part, chunk in score_chunks(h, weight, bias, n // _PARTS):
         kept = bits[part] if keep else None
         primitives(h.device).support(chunk, target[part], ignore_index, rows[part], kept, inverse[part])
     return rows, bits, inverse

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from nashlearn.torch import host
+from nashlearn.torch.checks import counted_labels
 
 __all__ = ["bags", "entries", "expand", "row_bytes", "scale", "support", "temper", "width"]
 
@@ -39,20 +40,11 @@ def _unpack(bits: Tensor, w: int) -> Tensor:
     return ((bits.reshape(len(bits), -1, 1, w) >> step) & 1).view(len(bits), -1)
 
 
-def _labels(target: Tensor, ignore_index: int, k: int) -> tuple[Tensor, Tensor]:
-    """Which rows count, and their labels; 0 elsewhere."""
-    counted = target != ignore_index
-    wrong = counted & ((target < 0) | (target >= k))
-    if bool(wrong.any()):
-        raise IndexError(f"target must hold labels 0..{k - 1} or ignore_index={ignore_index}; got {target[wrong][0]}")
-    return counted, target.to(torch.int64).where(counted, 0)
-
-
 def support(
     scores: Tensor, target: Tensor, ignore_index: int, rows: Tensor, bits: Tensor | None, inverse: Tensor
 ) -> None:  # fmt: skip
     """The zero-one game of each row: its loss, the adversary's support as bits, and one over its size."""
-    counted, label = _labels(target, ignore_index, scores.shape[1])
+    counted, label = counted_labels(target, ignore_index, scores.shape[1])
     value, q, _ = host.solve(scores, _NO_PARAMS, "zero_one", 0.0)
     truth = scores.gather(1, label[:, None])[:, 0].to(value.dtype)
     rows.copy_((value.to(truth.device) - truth).where(counted, 0.0))
@@ -120,7 +112,7 @@ def temper(
     ``q = softmax(min(f, tau) / smoothing)`` with the sparsemax threshold ``tau`` of the scores ``f``. Products here
     skip no blocks, so there is nothing to ``look`` for.
     """
-    counted, label = _labels(target, ignore_index, scores.shape[1])
+    counted, label = counted_labels(target, ignore_index, scores.shape[1])
     value, _, _ = host.solve(scores, _NO_PARAMS, "zero_one", 0.0)
     tau = value.to(scores.device) - 1.0
     below = (scores.to(tau.dtype) - tau[:, None]).clamp_(max=0.0).div_(smoothing)

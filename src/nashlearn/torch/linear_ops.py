@@ -12,35 +12,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nashlearn.torch import linear_exact, linear_host, linear_tempered, ops
-from nashlearn.torch.checks import sum_type
-from nashlearn.torch.linear_products import accumulator, current, primitives
+from nashlearn.torch import linear_exact, linear_host, linear_tempered
+from nashlearn.torch.checks import shares, sum_type
+from nashlearn.torch.linear_products import accumulator, primitives
+from nashlearn.torch.operators import once, operator
+from nashlearn.torch.ops import current
 
 __all__ = ["linear_loss"]
-
-_LIBRARY = torch.library.Library("nashlearn", "FRAGMENT")
-_SETTINGS = "float smoothing, int ignore_index, str reduction, bool wide, bool[] needs"
-# The backward pass reads a number from the device, which a CUDA graph cannot.
-_TAGS = tuple(tag for tag in (getattr(torch.Tag, "cudagraph_unsafe", None),) if tag is not None)
-_LIBRARY.define(
-    f"linear_loss(Tensor h, Tensor weight, Tensor? bias, Tensor target, Tensor? share, {_SETTINGS})"
-    " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
-    tags=_TAGS,
-)
-_LIBRARY.define(
-    "linear_loss_backward(Tensor grad, Tensor h, Tensor weight, Tensor? bias, Tensor target, Tensor? share,"
-    f" Tensor mass, Tensor bits, Tensor inverse, {_SETTINGS}) -> (Tensor, Tensor, Tensor)",
-    tags=_TAGS,
-)
-
-
-def _shares(
-    target: Tensor, share: Tensor | None, ignore_index: int, reduction: str, dtype: torch.dtype
-) -> tuple[Tensor, Tensor]:
-    """What multiplies the loss of each row, 0 where it is ignored, and what divides their sum."""
-    counted = target != ignore_index
-    shares = counted.to(dtype) if share is None else share.to(dtype).where(counted, 0.0)
-    return shares, shares.sum(0, keepdim=True) if reduction == "mean" else shares.new_ones(1)
 
 
 def _filled(gradients: tuple[Tensor | None, ...], like: Tensor) -> tuple[Tensor, ...]:
@@ -58,8 +36,8 @@ def _forward(
     gradients: tuple[Tensor | None, ...] = (None, None, None)
     with torch.autocast(h.device.type, enabled=False), current(h.device):
         if smoothing > 0:
-            shares, mass = _shares(target, share, ignore_index, reduction, sum_type(h.dtype))
-            scale = shares / mass if _folded(h.dtype) else shares
+            weights, mass = shares(target != ignore_index, share, reduction, sum_type(h.dtype))
+            scale = weights / mass if _folded(h.dtype) else weights
             made = scale if any(needs) and reduction != "none" else None
             rows, *found = linear_tempered.losses_and_gradients(
                 h, weight, bias, target, ignore_index, smoothing, made, needs
@@ -68,8 +46,8 @@ def _forward(
         else:
             rows, bits, inverse = linear_exact.forward(h, weight, bias, target, ignore_index, any(needs))
             # Asked for while the device is at work.
-            shares, mass = _shares(target, share, ignore_index, reduction, sum_type(h.dtype))
-    out = rows * shares if reduction == "none" else (rows * shares).sum() / mass[0]
+            weights, mass = shares(target != ignore_index, share, reduction, sum_type(h.dtype))
+    out = rows * weights if reduction == "none" else (rows * weights).sum() / mass[0]
     return out.to(sum_type(h.dtype) if wide else h.dtype), mass, bits, inverse, *_filled(gradients, h)
 
 
@@ -84,8 +62,9 @@ def _backward(
     mass: Tensor, bits: Tensor, inverse: Tensor,
     smoothing: float, ignore_index: int, reduction: str, wide: bool, needs: list[bool],
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    shares, _ = _shares(target, share, ignore_index, "sum", sum_type(h.dtype))
-    scale = (shares * grad.to(shares.dtype) / mass).where(target != ignore_index, 0.0)
+    counted = target != ignore_index
+    weights, _ = shares(counted, share, "sum", sum_type(h.dtype))
+    scale = (weights * grad.to(weights.dtype) / mass).where(counted, 0.0)
     gradients: tuple[Tensor | None, ...]
     with torch.autocast(h.device.type, enabled=False), current(h.device):
         if smoothing > 0:
@@ -123,16 +102,34 @@ def _fake_backward(grad: Tensor, h: Tensor, weight: Tensor, *others: Any) -> tup
     return tuple(h.new_empty(shape if need else (0,)) for shape, need in zip(shapes, others[-1], strict=True))
 
 
+# The backward pass reads a number from the device, which a CUDA graph cannot.
+_TAGS = tuple(tag for tag in (getattr(torch.Tag, "cudagraph_unsafe", None),) if tag is not None)
+_SETTINGS = "float smoothing, int ignore_index, str reduction, bool wide, bool[] needs"
+_solve = operator(
+    f"linear_loss(Tensor h, Tensor weight, Tensor? bias, Tensor target, Tensor? share, {_SETTINGS})"
+    " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    _forward,
+    _fake_forward,
+    tags=_TAGS,
+)
+_differentiate = operator(
+    "linear_loss_backward(Tensor grad, Tensor h, Tensor weight, Tensor? bias, Tensor target, Tensor? share,"
+    f" Tensor mass, Tensor bits, Tensor inverse, {_SETTINGS}) -> (Tensor, Tensor, Tensor)",
+    _backward,
+    _fake_backward,
+    tags=_TAGS,
+)
+
+
 class _LinearLoss(torch.autograd.Function):
-    """The loss of ``h Wᵀ + b`` with gradients by all three. Eager code calls functions, compiled code operators."""
+    """The loss of ``h Wᵀ + b`` with gradients by all three."""
 
     @staticmethod
     def forward(
         ctx: Any, h: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, share: Tensor | None, settings: tuple
     ) -> Tensor:
         compiled = torch.compiler.is_compiling()
-        solve = torch.ops.nashlearn.linear_loss if compiled else _forward
-        out, mass, bits, inverse, *made = solve(h, weight, bias, target, share, *settings)
+        out, mass, bits, inverse, *made = _solve(h, weight, bias, target, share, *settings)
         ctx.save_for_backward(h, weight, bias, target, share, mass, bits, inverse, *(made if compiled else ()))
         ctx.settings = settings
         ctx.made = None if compiled else made
@@ -147,13 +144,9 @@ class _LinearLoss(torch.autograd.Function):
             h, mass = saved[0], saved[5]
             factor = grad if _folded(h.dtype) else grad.to(mass.dtype) / mass[0]
             found = tuple(_scaled(x, factor, h.dtype) for x in made)
-        elif torch.compiler.is_compiling():
-            found = torch.ops.nashlearn.linear_loss_backward(grad, *saved[:8], *ctx.settings)
         else:
-            found = _backward(grad, *saved[:8], *ctx.settings)
-        gradients = [x if need else None for x, need in zip(found, needs, strict=True)]
-        if torch.is_grad_enabled() and not torch.compiler.is_compiling():
-            gradients = [None if x is None else ops.once(x, saved[0]) for x in gradients]
+            found = _differentiate(grad, *saved[:8], *ctx.settings)
+        gradients = (once(x, saved[0]) if need else None for x, need in zip(found, needs, strict=True))
         return *gradients, None, None, None
 
 
@@ -164,8 +157,4 @@ def _scaled(gradient: Tensor, factor: Tensor, dtype: torch.dtype) -> Tensor:
     return primitives(gradient.device).scale(gradient, factor)
 
 
-_LIBRARY.impl("linear_loss", _forward, "CompositeExplicitAutograd")
-_LIBRARY.impl("linear_loss_backward", _backward, "CompositeExplicitAutograd")
-torch.library.register_fake("nashlearn::linear_loss", _fake_forward, lib=_LIBRARY)
-torch.library.register_fake("nashlearn::linear_loss_backward", _fake_backward, lib=_LIBRARY)
 linear_loss = _LinearLoss.apply

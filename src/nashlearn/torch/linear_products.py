@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -11,7 +10,7 @@ from torch import Tensor
 
 from nashlearn.torch import linear_host, ops
 
-__all__ = ["accumulator", "add_product", "arriving", "capturing", "current", "primitives", "row_chunks", "scores"]
+__all__ = ["accumulator", "add_product", "arriving", "capturing", "primitives", "row_chunks", "score_chunks", "scores"]
 
 _ROWS = 128  # of a chunk at least
 _SMALLEST, _LARGEST = 2**26, 2**29  # bytes of the scores of a chunk
@@ -44,11 +43,6 @@ def arriving(x: Tensor) -> Callable[[], float]:
     return wait
 
 
-def current(device: torch.device) -> Any:
-    """Make the tensors' own device the current one, on which Triton launches."""
-    return ops.current(device) if device.type == "cuda" else nullcontext()
-
-
 def row_chunks(n: int, k: int, itemsize: int, rows: int) -> Iterator[slice]:
     """Rows 0..n-1 in chunks of about ``rows``: fewer where their scores would take too much room, more if too little.
 
@@ -67,6 +61,14 @@ def accumulator(dtype: torch.dtype, n: int, k: int) -> torch.dtype:
     """
     narrow = dtype == torch.float16 or (dtype == torch.bfloat16 and n * k * dtype.itemsize > _ROUNDINGS * _LARGEST)
     return torch.float32 if narrow else dtype
+
+
+def score_chunks(h: Tensor, weight: Tensor, bias: Tensor | None, rows: int) -> Iterator[tuple[slice, Tensor]]:
+    """The parts of :func:`row_chunks` and their scores, one after the other in the same room."""
+    n, k, room = len(h), len(weight), None
+    for part in row_chunks(n, k, h.element_size(), rows):
+        room = h.new_empty(len(h[part]) * k) if room is None else room
+        yield part, scores(h[part], weight, bias, room)
 
 
 def scores(h: Tensor, weight: Tensor, bias: Tensor | None, room: Tensor | None = None) -> Tensor:

@@ -14,15 +14,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from nashlearn.torch.checks import sum_type
-from nashlearn.torch.linear_products import (
-    accumulator,
-    add_product,
-    arriving,
-    capturing,
-    primitives,
-    row_chunks,
-    scores,
-)
+from nashlearn.torch.linear_products import accumulator, add_product, arriving, capturing, primitives, score_chunks
 
 __all__ = ["losses_and_gradients"]
 
@@ -53,11 +45,9 @@ def losses_and_gradients(
     dh = h.new_empty(h.shape, dtype=total) if scale is not None and needs[0] else None
     dw = weight.new_empty(weight.shape, dtype=total) if scale is not None and needs[1] else None
     db = weight.new_zeros(k, dtype=wide) if scale is not None and needs[2] else None
-    at, room, skip = primitives(h.device), None, False
-    for part in row_chunks(n, k, h.element_size(), _rows(n, d, k)):
+    at, skip = primitives(h.device), False
+    for part, chunk in score_chunks(h, weight, bias, _rows(n, d, k)):
         first = part.start == 0
-        room = h.new_empty(len(h[part]) * k) if room is None else room
-        chunk = scores(h[part], weight, bias, room)
         share = None if scale is None else scale[part]
         live = at.temper(chunk, target[part], ignore_index, smoothing, rows[part], share, first or skip)
         if share is None:

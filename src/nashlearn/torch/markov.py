@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,15 +17,11 @@ from nashlearn.games._check import cost_matrix
 from nashlearn.games.catalogue import LOSSES
 from nashlearn.games.networks.game import check_edges
 from nashlearn.torch import chains, ops
-from nashlearn.torch.checks import check_settings, lengths_of, reduced
+from nashlearn.torch.checks import as_array, check_settings, lengths_of, reduced
+from nashlearn.torch.operators import by_instance, operator
 
 __all__ = ["MarkovLoss", "markov_loss"]
 
-_LIBRARY = torch.library.Library("nashlearn", "FRAGMENT")
-_LIBRARY.define(
-    "markov(Tensor node, Tensor edge, Tensor? target, Tensor? mask, Tensor? graph, str loss, Tensor costs,"
-    " float smoothing, float tol, int max_iter) -> (Tensor, Tensor, Tensor, Tensor, Tensor)"
-)
 _WIDEST = 256  # labels that the Triton kernel takes
 
 
@@ -35,7 +30,7 @@ def _solve(
     costs: Tensor, smoothing: float, tol: float, max_iter: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """Loss, gap, ``q - y`` of nodes and edges, and ``p``, as :class:`nashlearn.torch.chains.Room` describes them."""
-    room = _fake(node, edge, target, mask, graph, loss, costs, smoothing, tol, max_iter)
+    room = _fake(node, edge, target, mask, graph, loss, costs)
     if not node.numel():
         return chains.Room(*(part.zero_() for part in room))
     b, n, k = node.shape
@@ -52,12 +47,13 @@ def _solve(
     here = torch.ones(b, n, dtype=torch.bool) if mask is None else mask.cpu()
     y = None if target is None else _checked_target(target.cpu(), here, k)
     own = room if node.device.type == "cpu" else chains.Room(*(torch.empty_like(part, device="cpu") for part in room))
-    rule = (loss, costs.detach().to("cpu", torch.float64).numpy().tobytes(), smoothing, tol, max_iter)
+    numbers = costs.detach().to("cpu", torch.float64).numpy().tobytes()
+    rule = chains.Rule(loss, numbers, smoothing, tol, max_iter)
     lengths = lengths_of(here) if graph is None else here.sum(1)
     if fast:
-        chains.solve_chains(f, T, y, lengths, *rule, own)
+        chains.solve_chains(f, T, y, lengths, rule, own)
     else:
-        chains.solve_graphs(f, T, y, here, _chain(n) if graph is None else graph.cpu(), *rule, own)
+        chains.solve_graphs(f, T, y, here, _chain(n) if graph is None else graph.cpu(), rule, own)
     if own is not room:
         for part, found in zip(room, own, strict=True):
             part.copy_(found)
@@ -66,13 +62,23 @@ def _solve(
 
 def _fake(
     node: Tensor, edge: Tensor, target: Tensor | None, mask: Tensor | None, graph: Tensor | None, loss: str,
-    costs: Tensor, smoothing: float, tol: float, max_iter: int,
+    costs: Tensor, *settings: Any,
 ) -> chains.Room:  # fmt: skip
     return chains.make_room(node, edge, node.shape[2] if loss else costs.shape[0])
 
 
-_LIBRARY.impl("markov", _solve, "CompositeExplicitAutograd")
-torch.library.register_fake("nashlearn::markov", _fake, lib=_LIBRARY)
+_markov = operator(
+    "markov(Tensor node, Tensor edge, Tensor? target, Tensor? mask, Tensor? graph, str loss, Tensor costs,"
+    " float smoothing, float tol, int max_iter) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    _solve,
+    _fake,
+)
+
+
+@by_instance
+def _losses(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
+    loss, _, nodes, edges, _ = _markov(*arguments)
+    return loss, nodes, edges
 
 
 def _chain(n: int) -> Tensor:
@@ -96,31 +102,6 @@ def _checked_target(target: Tensor, here: Tensor, k: int) -> Tensor:
     return target.to(torch.int64)
 
 
-class _Markov(torch.autograd.Function):
-    """``F(scores) - <scores, y>`` of each instance with gradient ``q - y``."""
-
-    @staticmethod
-    def forward(ctx: Any, node: Tensor, edge: Tensor, *others: Any) -> Tensor:
-        solve = torch.ops.nashlearn.markov if torch.compiler.is_compiling() else _solve
-        loss, _, nodes, edges, _ = solve(node, edge, *others)
-        ctx.save_for_backward(node, edge, nodes, edges)
-        return loss
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        node, edge, nodes, edges = ctx.saved_tensors
-        changes: list[Tensor | None] = [None, None]
-        if ctx.needs_input_grad[0]:
-            changes[0] = (nodes * grad[:, None, None]).to(node.dtype)
-        if ctx.needs_input_grad[1] and edge.dim() == 2:
-            changes[1] = (grad @ edges.flatten(1)).view(edge.shape).to(edge.dtype)
-        elif ctx.needs_input_grad[1]:
-            changes[1] = (edges * grad[:, None, None, None]).to(edge.dtype)
-        if torch.is_grad_enabled() and not torch.compiler.is_compiling():
-            changes = [None if c is None else ops.once(c, s) for c, s in zip(changes, (node, edge), strict=True)]
-        return changes[0], changes[1], *([None] * 8)
-
-
 def _checked(
     node: Tensor, edge: Tensor, mask: Tensor | None, edges: Any, costs: Tensor
 ) -> tuple[Tensor, Tensor | None]:
@@ -130,7 +111,7 @@ def _checked(
     b, n, k = node.shape
     if costs.numel() and costs.shape[1] != k:
         raise ValueError(f"loss has costs for {costs.shape[1]} labels; node_scores are for {k}")
-    graph = None if edges is None else torch.as_tensor(_graph(edges, n))
+    graph = None if edges is None else torch.as_tensor(check_edges(as_array(edges), n))
     m = max(n - 1, 0) if graph is None else len(graph)
     shape = tuple(edge.shape)
     if shape not in ((k, k), (m, k, k), (b, m, k, k)) or not edge.is_floating_point():
@@ -147,10 +128,6 @@ def _checked(
     return (edge if edge.dim() != 3 else edge.expand(b, m, k, k)), graph
 
 
-def _graph(edges: Any, n: int) -> np.ndarray:
-    return check_edges(edges.cpu().numpy() if isinstance(edges, Tensor) else edges, n)
-
-
 class Rule(NamedTuple):
     """The loss at a node as operators are told of it: a name, empty for a cost matrix, and that matrix."""
 
@@ -165,14 +142,7 @@ def _rule(loss: Any) -> Rule:
         if loss not in LOSSES:
             raise ValueError(f"loss must be one of {', '.join(LOSSES)} or a cost matrix; got {loss!r}")
         return Rule(loss, torch.empty(0, dtype=torch.float64))
-    L = cost_matrix(loss.detach().cpu().numpy() if isinstance(loss, Tensor) else loss)
-    return Rule("", torch.tensor(L, dtype=torch.float64))
-
-
-def _check_settings(smoothing: float, tol: float, max_iter: int, reduction: str) -> None:
-    check_settings(reduction, smoothing, tol)
-    if max_iter < 1:
-        raise ValueError(f"max_iter must be at least 1; got {max_iter!r}")
+    return Rule("", torch.tensor(cost_matrix(as_array(loss)), dtype=torch.float64))
 
 
 def markov_loss(
@@ -189,7 +159,7 @@ def markov_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """The adversarial surrogate of a loss of labelings; see :class:`nashlearn.torch.MarkovLoss`."""
-    _check_settings(smoothing, tol, max_iter, reduction)
+    check_settings(reduction, smoothing, tol, max_iter)
     rule = _rule(loss)
     edge, graph = _checked(node_scores, edge_scores, mask, edges, rule.costs)
     if target.shape != node_scores.shape[:2] or target.is_floating_point() or target.dtype == torch.bool:
@@ -197,7 +167,7 @@ def markov_loss(
             f"target must hold integers of shape {tuple(node_scores.shape[:2])}; got {target.dtype} of shape "
             f"{tuple(target.shape)}"
         )
-    values = _Markov.apply(node_scores, edge, target, mask, graph, *rule, float(smoothing), float(tol), max_iter)
+    values = _losses(node_scores, edge, target, mask, graph, *rule, float(smoothing), float(tol), max_iter)
     return reduced(values, reduction, target.numel() if mask is None else mask.sum(), node_scores)
 
 
@@ -257,7 +227,7 @@ class MarkovLoss(torch.nn.Module):
         reduction: str = "mean",
     ):
         super().__init__()
-        _check_settings(smoothing, tol, max_iter, reduction)
+        check_settings(reduction, smoothing, tol, max_iter)
         self.name, costs = _rule(loss)
         self.smoothing, self.tol, self.max_iter, self.reduction = float(smoothing), float(tol), int(max_iter), reduction
         self.register_buffer("costs", costs, persistent=False)

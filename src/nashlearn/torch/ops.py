@@ -19,21 +19,12 @@ import torch
 from torch import Tensor
 
 from nashlearn.torch import host, pivots, replies
-from nashlearn.torch.checks import sum_type
+from nashlearn.torch.checks import counted_labels, shares, sum_type
+from nashlearn.torch.operators import once, operator
 
-__all__ = ["current", "kernels", "loss", "on_device", "once", "strategy"]
+__all__ = ["current", "kernels", "loss", "on_device", "strategy"]
 
 _AS_IT_IS = nullcontext()
-_LIBRARY = torch.library.Library("nashlearn", "DEF")
-_LIBRARY.define(
-    "loss(Tensor scores, Tensor target, Tensor? weight, Tensor params, str loss, float price, int ignore_index,"
-    " str reduction, bool wide) -> (Tensor, Tensor, Tensor)"
-)
-_LIBRARY.define(
-    "loss_backward(Tensor grad, Tensor scores, Tensor target, Tensor? weight, Tensor params, Tensor support,"
-    " Tensor numbers, str loss, float price, int ignore_index, str reduction) -> Tensor"
-)
-_LIBRARY.define("strategy(Tensor scores, Tensor params, str loss, float price) -> Tensor")
 
 
 @cache
@@ -103,31 +94,21 @@ def _rows_forward(
     ignore_index: int, reduction: str, wide: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """All rows' values and ``q`` first, then what is left to do, as tensor operations."""
-    k, stays = scores.shape[1], on_device(scores.device.type)
-    labels = target.to(scores.device if stays else "cpu", torch.int64)
-    counted = labels != ignore_index
-    wrong = counted & ((labels < 0) | (labels >= k))
-    if not stays and bool(wrong.any()):
-        raise IndexError(f"target must hold labels 0..{k - 1} or ignore_index={ignore_index}; got {labels[wrong][0]}")
-    if stays:
+    if on_device(scores.device.type):
         value, q, _ = pivots.solve(scores, _matrix(scores, params, loss, price))
-        value = value.masked_fill(wrong, torch.nan)
+        target = target.to(torch.int64)
+        counted, label = target != ignore_index, target.clamp(0, scores.shape[1] - 1)
+        value = value.masked_fill(counted & (label != target), torch.nan)
     else:
+        counted, label = counted_labels(target.cpu(), ignore_index, scores.shape[1])
         value, q, _ = host.solve(scores, params, loss, price)
-    label = labels.where(counted & ~wrong, 0)
-    value, q = value.to(scores.device), q.to(scores.device)
-    label, counted = label.to(scores.device), counted.to(scores.device)
+    value, q, label, counted = (part.to(scores.device) for part in (value, q, label, counted))
     rows = value - scores.detach().gather(1, label[:, None]).squeeze(1).to(value.dtype)
-    share = counted.to(value.dtype) if weight is None else weight.to(value.dtype).where(counted, 0.0)
+    share, mass = shares(counted, weight, reduction, value.dtype)
     rows = (rows * share).where(counted, 0.0)
-    out, numbers = rows, value.new_empty((0,))
-    if reduction != "none":
-        out = rows.sum()
-    if reduction == "mean":
-        numbers = share.sum(0, keepdim=True)
-        out = out / numbers[0]
+    out = rows if reduction == "none" else rows.sum() / mass[0]
     kind = value.dtype if wide else scores.dtype
-    return (out.clone() if out.dtype == kind else out.to(kind)), q, numbers
+    return out.to(kind), q, mass[: int(reduction == "mean")]
 
 
 def _forward(
@@ -154,7 +135,8 @@ def _forward(
 
 def current(device: torch.device) -> Any:
     """Triton launches on the current device: make that the tensors' own, if it is not."""
-    return _AS_IT_IS if device.index == torch.cuda.current_device() else torch.cuda.device(device)
+    here = device.type != "cuda" or device.index == torch.cuda.current_device()
+    return _AS_IT_IS if here else torch.cuda.device(device)
 
 
 def _backward(
@@ -217,33 +199,29 @@ def _fake_backward(grad: Tensor, scores: Tensor, *others: Any) -> Tensor:
     return torch.empty_like(scores, memory_format=torch.contiguous_format)
 
 
-class _Once(torch.autograd.Function):
-    """The gradient, where someone asked for its graph: it says why there is none."""
-
-    @staticmethod
-    def forward(ctx: Any, change: Tensor, scores: Tensor) -> Tensor:
-        return change.view_as(change)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> None:
-        raise RuntimeError(
-            "nashlearn losses have no second derivative to give, so they cannot be differentiated twice "
-            "(create_graph=True)"
-        )
+_solve = operator(
+    "loss(Tensor scores, Tensor target, Tensor? weight, Tensor params, str loss, float price, int ignore_index,"
+    " str reduction, bool wide) -> (Tensor, Tensor, Tensor)",
+    _forward,
+    _fake_forward,
+)
+_differentiate = operator(
+    "loss_backward(Tensor grad, Tensor scores, Tensor target, Tensor? weight, Tensor params, Tensor support,"
+    " Tensor numbers, str loss, float price, int ignore_index, str reduction) -> Tensor",
+    _backward,
+    _fake_backward,
+)
+operator("strategy(Tensor scores, Tensor params, str loss, float price) -> Tensor", _strategy, _fake_strategy)
 
 
 class _Loss(torch.autograd.Function):
-    """``F(scores) - scores_y`` with gradient ``q - y``: the only place where the two meet.
-
-    Eager code calls the functions above; what is compiled sees the operators, without a graph break.
-    """
+    """``F(scores) - scores_y`` with gradient ``q - y``: the only place where the two meet."""
 
     @staticmethod
     def forward(
         ctx: Any, scores: Tensor, target: Tensor, weight: Tensor | None, params: Tensor, settings: tuple
     ) -> Tensor:  # fmt: skip
-        solve = torch.ops.nashlearn.loss if torch.compiler.is_compiling() else _forward
-        out, support, numbers = solve(scores, target, weight, params, *settings)
+        out, support, numbers = _solve(scores, target, weight, params, *settings)
         ctx.save_for_backward(scores, target, weight, params, support, numbers)
         ctx.settings = settings[:4]
         return out
@@ -251,21 +229,8 @@ class _Loss(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         saved = ctx.saved_tensors
-        if torch.compiler.is_compiling():
-            change = torch.ops.nashlearn.loss_backward(grad, *saved, *ctx.settings)
-        else:
-            change = _backward(grad, *saved, *ctx.settings)
-            if torch.is_grad_enabled():
-                change = once(change, saved[0])
-        return change, None, None, None, None
+        return once(_differentiate(grad, *saved, *ctx.settings), saved[0]), None, None, None, None
 
 
-_LIBRARY.impl("loss", _forward, "CompositeExplicitAutograd")
-_LIBRARY.impl("loss_backward", _backward, "CompositeExplicitAutograd")
-_LIBRARY.impl("strategy", _strategy, "CompositeExplicitAutograd")
-torch.library.register_fake("nashlearn::loss", _fake_forward, lib=_LIBRARY)
-torch.library.register_fake("nashlearn::loss_backward", _fake_backward, lib=_LIBRARY)
-torch.library.register_fake("nashlearn::strategy", _fake_strategy, lib=_LIBRARY)
 loss = _Loss.apply
-once = _Once.apply
 strategy = torch.ops.nashlearn.strategy

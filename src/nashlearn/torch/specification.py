@@ -14,6 +14,7 @@ from nashlearn.games.rows.ordinal import Absolute, Squared
 from nashlearn.games.rows.simplex import SimplexGame
 from nashlearn.games.rows.weighted import WeightedZeroOne
 from nashlearn.games.rows.zero_one import ZeroOne
+from nashlearn.torch.checks import as_array
 
 __all__ = ["Specification", "specify"]
 
@@ -73,5 +74,5 @@ def specify(loss: Any, *, values: Any = None, abstain_cost: float = 0.5) -> Spec
         raise ValueError(
             f"loss must be a game of single labels; {type(loss).__name__} is one for nashlearn.torch.GameLoss"
         )
-    L = cost_matrix(loss.detach().cpu().numpy() if isinstance(loss, torch.Tensor) else loss)
+    L = cost_matrix(as_array(loss))
     return Specification("cost", _numbers(L), n_labels=L.shape[1])

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from torch import Tensor
 
 from nashlearn import games
-from nashlearn.game import Game
 from nashlearn.torch.game_loss import GameLoss
 
 __all__ = ["ArborescenceLoss", "MatchingLoss"]
@@ -16,9 +14,6 @@ __all__ = ["ArborescenceLoss", "MatchingLoss"]
 
 class _ElementLoss(GameLoss):
     """A loss that is counted by element, and so is its mean: over those that are not padding."""
-
-    def __init__(self, game: Callable[[int], Game], smoothing: float, tol: float, reduction: str):
-        super().__init__(game, smoothing=smoothing, tol=tol, reduction=reduction)
 
     def _count(self, scores: Tensor, mask: Tensor | None) -> int | Tensor:
         return scores.shape[0] * scores.shape[1] if mask is None else mask.sum()
@@ -41,7 +36,7 @@ class MatchingLoss(_ElementLoss):
     """
 
     def __init__(self, smoothing: float = 0.0, *, tol: float = 1e-7, reduction: str = "mean"):
-        super().__init__(games.matching, smoothing, tol, reduction)
+        super().__init__(games.matching, smoothing=smoothing, tol=tol, reduction=reduction)
 
 
 class ArborescenceLoss(_ElementLoss):
@@ -63,4 +58,5 @@ class ArborescenceLoss(_ElementLoss):
     """
 
     def __init__(self, smoothing: float = 0.0, *, single_root: bool = True, tol: float = 1e-9, reduction: str = "mean"):
-        super().__init__(partial(games.arborescence, single_root=single_root), smoothing, tol, reduction)
+        game = partial(games.arborescence, single_root=single_root)
+        super().__init__(game, smoothing=smoothing, tol=tol, reduction=reduction)

@@ -13,7 +13,7 @@ import torch
 import triton
 import triton.language as tl
 
-from nashlearn.torch.triton_rows import accumulator, sums
+from nashlearn.torch.triton_rows import LOG2_E, accumulator, root, sums
 
 __all__ = ["WIDEST", "solve"]
 
@@ -76,17 +76,100 @@ def _message(
 def _threshold(c, live, width, P: tl.constexpr, ACC: tl.constexpr):
     """The reply ``p`` with ``width p = [c - tau]_+``: Newton's iteration from below."""
     v = tl.where(live, tl.maximum((c - tl.max(c, 0)) / width, -2.0), -2.0)
-    t = tl.full((), -1.0, ACC)
-    support = tl.full((), P + 1, ACC)
-    shrinking = True
-    while shrinking:
-        above = (v > t).to(ACC)
-        count, excess = sums(above, v * above, 0)
-        shrinking = (count < support) & (count > 0)
-        t = tl.where(shrinking, (excess - 1.0) / count, t)
-        support = tl.where(shrinking, count, support)
-    # Newton ends where the entries above t exceed it by 1 in all.
-    return tl.maximum(v - t, 0.0)
+    # The root is where the entries above it exceed it by 1 in all.
+    return tl.maximum(v - root(v, tl.full((), -1.0, ACC), P), 0.0)
+
+
+@triton.jit
+def _backwards(
+    node, tables, p, up, outside, scratch, W, height, n, stride, a, live, turned, square, scale,
+    SHARED: tl.constexpr, K: tl.constexpr, P: tl.constexpr, ACC: tl.constexpr,
+):  # fmt: skip
+    """Messages at the replies that are there; the logarithm of their mass, and the sum of gaps."""
+    below = tl.full((P,), 0.0, ACC)
+    total = tl.full((), 0.0, ACC)
+    gap = tl.full((), 0.0, ACC)
+    tables += (n - 1) * stride
+    for i in range(n):
+        t = n - 1 - i
+        at = t * K + a
+        tables -= stride
+        tl.store(up + at, below, mask=live)
+        reply = tl.load(p + at, mask=live, other=0.0)
+        x = (tl.load(node + at, mask=live, other=float("-inf")).to(ACC) - reply) * scale + below
+        z = x + tl.load(outside + at, mask=live, other=0.0)
+        best = tl.max(z, 0)
+        q = tl.exp2(z - best)
+        mass, met = sums(q, q * reply, 0)
+        gap += (1.0 - met) / mass
+        below, top = _message(
+            x, W, height, tables, turned, square & (t > 0), scratch, a, live, scale, SHARED, K, P, ACC
+        )
+        total += tl.where(t > 0, top, best + tl.log2(mass))
+    return total, gap
+
+
+@triton.jit
+def _forwards(
+    node, tables, p, up, outside, scratch, W, height, n, stride, a, live, straight, square, scale,
+    SHARED: tl.constexpr, K: tl.constexpr, P: tl.constexpr, ACC: tl.constexpr,
+):  # fmt: skip
+    """Renew each reply by the sparsemax threshold, with messages from those before it."""
+    above = tl.full((P,), 0.0, ACC)
+    for t in range(n):
+        at = t * K + a
+        tl.store(outside + at, above, mask=live)
+        x = above + tl.load(node + at, mask=live, other=float("-inf")).to(ACC) * scale
+        reply = _threshold(x + tl.load(up + at, mask=live, other=0.0), live, scale, P, ACC)
+        tl.store(p + at, reply, mask=live)
+        x -= scale * reply
+        above, _ = _message(
+            x, W, height, tables, straight, square & (t < n - 1), scratch, a, live, scale, SHARED, K, P, ACC
+        )
+        tables += stride
+
+
+@triton.jit
+def _marginals(
+    node, tables, target, p, up, outside, change, joints, n, stride, a, live, straight, square, scale,
+    SHARED: tl.constexpr, K: tl.constexpr, P: tl.constexpr, ACC: tl.constexpr,
+):  # fmt: skip
+    """Store marginals less the truth; the truth's score, and the sum over edges where they share a table."""
+    score = tl.full((), 0.0, ACC)
+    pairs = tl.full((P, P), 0.0, ACC)
+    for t in range(n):
+        at = t * K + a
+        x = (tl.load(node + at, mask=live, other=float("-inf")).to(ACC) - tl.load(p + at, mask=live, other=0.0)) * scale
+        x += tl.load(outside + at, mask=live, other=0.0)
+        z = x + tl.load(up + at, mask=live, other=0.0)
+        q = tl.exp2(z - tl.max(z, 0))
+        q = q / tl.sum(q, 0)
+        more = t < n - 1
+        after = tl.load(node + at + K, mask=live & more, other=float("-inf")).to(ACC)
+        after -= tl.load(p + at + K, mask=live & more, other=0.0)
+        after = after * scale + tl.load(up + at + K, mask=live & more, other=0.0)
+        joint = x[:, None] + after[None, :] + _table(tables, straight, square & more, scale, ACC)
+        joint = tl.exp2(joint - tl.max(tl.max(joint, 0), 0))
+        joint = joint / tl.sum(tl.sum(joint, 0), 0)
+        if target is not None:
+            y = tl.load(target + t)
+            known = (y >= 0) & (y < K)
+            score += tl.load(node + t * K + y, mask=known, other=float("nan")).to(ACC)
+            q -= (a == y).to(ACC)
+            follows = tl.load(target + t + 1, mask=more, other=-1)
+            known = known & (follows >= 0) & (follows < K)
+            score += tl.where(
+                more, tl.load(tables + y * K + follows, mask=known & more, other=float("nan")).to(ACC), 0.0
+            )
+            joint -= ((a[:, None] == y) & (a[None, :] == follows)).to(ACC)
+        tl.store(change + at, q, mask=live)
+        if SHARED:
+            pairs += tl.where(more, joint, 0.0)
+        else:
+            tl.store(joints + straight, joint, mask=square & more)
+        tables += stride
+        joints += stride
+    return score, pairs
 
 
 @triton.jit
@@ -103,7 +186,7 @@ def _sweep(
     if not SHARED:
         turned = a[:, None] + a[None, :] * K
     square = live[:, None] & live[None, :]
-    scale = 1.4426950408889634 / (tl.full((), 1.0, ACC) * smoothing)
+    scale = LOG2_E / (tl.full((), 1.0, ACC) * smoothing)
     given = tl.load(lengths + pid).to(tl.int32)
     n = tl.maximum(given, 0)
     node += pid * steps * K
@@ -111,6 +194,8 @@ def _sweep(
     up += pid * steps * K
     outside += pid * steps * K
     change += pid * steps * K
+    if target is not None:
+        target += pid * steps
     stride = 0
     height = tl.full((), 0.0, ACC)
     if SHARED:
@@ -133,83 +218,25 @@ def _sweep(
     while playing:
         if SHARED:
             W = tl.exp2(_table(turned_edge, straight, square, scale, ACC) - height)
-        below = tl.full((P,), 0.0, ACC)
-        total = tl.full((), 0.0, ACC)
-        gap = tl.full((), 0.0, ACC)
-        tables = turned_edge + (n - 1) * stride
-        for i in range(n):
-            t = n - 1 - i
-            at = t * K + a
-            tables -= stride
-            tl.store(up + at, below, mask=live)
-            reply = tl.load(p + at, mask=live, other=0.0)
-            x = (tl.load(node + at, mask=live, other=float("-inf")).to(ACC) - reply) * scale + below
-            z = x + tl.load(outside + at, mask=live, other=0.0)
-            best = tl.max(z, 0)
-            q = tl.exp2(z - best)
-            mass, met = sums(q, q * reply, 0)
-            gap += (1.0 - met) / mass
-            below, top = _message(
-                x, W, height, tables, turned, square & (t > 0), change, a, live, scale, SHARED, K, P, ACC
-            )
-            total += tl.where(t > 0, top, best + tl.log2(mass))
+        total, gap = _backwards(
+            node, turned_edge, p, up, outside, change, W, height, n, stride, a, live, turned, square, scale,
+            SHARED, K, P, ACC,
+        )  # fmt: skip
         tl.debug_barrier()
         playing = (rounds < max_iter) & ((rounds == 0) | (gap > tol * n))
         rounds += 1
         if playing:
             if SHARED:
                 W = tl.exp2(_table(edge, straight, square, scale, ACC) - height)
-            above = tl.full((P,), 0.0, ACC)
-            tables = edge + 0
-            for t in range(n):
-                at = t * K + a
-                tl.store(outside + at, above, mask=live)
-                x = above + tl.load(node + at, mask=live, other=float("-inf")).to(ACC) * scale
-                reply = _threshold(x + tl.load(up + at, mask=live, other=0.0), live, scale, P, ACC)
-                tl.store(p + at, reply, mask=live)
-                x -= scale * reply
-                above, top = _message(
-                    x, W, height, tables, straight, square & (t < n - 1), change, a, live, scale, SHARED, K, P, ACC
-                )
-                tables += stride
+            _forwards(
+                node, edge, p, up, outside, change, W, height, n, stride, a, live, straight, square, scale,
+                SHARED, K, P, ACC,
+            )  # fmt: skip
             tl.debug_barrier()
-    # Marginals less the truth, and the truth's score.
-    score = tl.full((), 0.0, ACC)
-    pairs = tl.full((P, P), 0.0, ACC)
-    tables = edge + 0
-    joints = change_edge + 0
-    for t in range(n):
-        at = t * K + a
-        x = (tl.load(node + at, mask=live, other=float("-inf")).to(ACC) - tl.load(p + at, mask=live, other=0.0)) * scale
-        x += tl.load(outside + at, mask=live, other=0.0)
-        z = x + tl.load(up + at, mask=live, other=0.0)
-        q = tl.exp2(z - tl.max(z, 0))
-        q = q / tl.sum(q, 0)
-        more = t < n - 1
-        after = tl.load(node + at + K, mask=live & more, other=float("-inf")).to(ACC)
-        after -= tl.load(p + at + K, mask=live & more, other=0.0)
-        after = after * scale + tl.load(up + at + K, mask=live & more, other=0.0)
-        joint = x[:, None] + after[None, :] + _table(tables, straight, square & more, scale, ACC)
-        joint = tl.exp2(joint - tl.max(tl.max(joint, 0), 0))
-        joint = joint / tl.sum(tl.sum(joint, 0), 0)
-        if target is not None:
-            y = tl.load(target + pid * steps + t)
-            known = (y >= 0) & (y < K)
-            score += tl.load(node + t * K + y, mask=known, other=float("nan")).to(ACC)
-            q -= (a == y).to(ACC)
-            follows = tl.load(target + pid * steps + t + 1, mask=more, other=-1)
-            known = known & (follows >= 0) & (follows < K)
-            score += tl.where(
-                more, tl.load(tables + y * K + follows, mask=known & more, other=float("nan")).to(ACC), 0.0
-            )
-            joint -= ((a[:, None] == y) & (a[None, :] == follows)).to(ACC)
-        tl.store(change + at, q, mask=live)
-        if SHARED:
-            pairs += tl.where(more, joint, 0.0)
-        else:
-            tl.store(joints + straight, joint, mask=square & more)
-        tables += stride
-        joints += stride
+    score, pairs = _marginals(
+        node, edge, target, p, up, outside, change, change_edge, n, stride, a, live, straight, square, scale,
+        SHARED, K, P, ACC,
+    )  # fmt: skip
     for t in range(n, steps):
         tl.store(change + t * K + a, tl.full((P,), 0.0, ACC), mask=live)
         tl.store(p + t * K + a, tl.full((P,), 0.0, ACC), mask=live)

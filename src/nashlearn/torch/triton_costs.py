@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 
 from nashlearn.torch.pivots import GAP, TILT, TINY
-from nashlearn.torch.triton_rows import Launcher, Plan, kernel, largest, outcome, row_scale, store_outcome
+from nashlearn.torch.triton_rows import Launcher, Plan, kernel, largest, of_program, outcome, row_scale, store_sums
 
 __all__ = ["WIDEST", "plan", "replies"]
 
@@ -74,12 +74,12 @@ def _exchanged(L, reward, K: tl.constexpr, M: tl.constexpr, LABELS: tl.constexpr
 
 @triton.jit
 def _solve(
-    scores, live, L, floor, unit,
+    scores, row, n, L, floor, unit,
     K: tl.constexpr, M: tl.constexpr, LABELS: tl.constexpr, OPTIONS: tl.constexpr,
 ):  # fmt: skip
     """Largest score, what the value is above it, ``p`` and ``q`` of one row; NaN where no value is certified."""
     j, i = tl.arange(0, LABELS), tl.arange(0, OPTIONS)
-    x = tl.load(scores + j, mask=(j < K) & live, other=float("-inf")).to(tl.float64)
+    x = tl.load(scores + row.to(tl.int64) * K + j, mask=(j < K) & (row < n), other=float("-inf")).to(tl.float64)
     top = largest(x, 0)
     finite = tl.abs(top) < float("inf")
     reward = tl.where(j < K, tl.where(finite, x - top, 0.0) + floor, float("-inf"))
@@ -91,7 +91,7 @@ def _solve(
     most = tl.max(tl.where(j < K, reward + tl.sum(L * p[None, :], 1), float("-inf")), 0)
     good = finite & (most - secured <= _GAP)
     above = tl.where(good, best + unit * secured, float("nan"))
-    return top, above, p, q
+    return top, above, tl.where(good, p, float("nan")), tl.where(good, q, float("nan"))
 
 
 @kernel()
@@ -107,19 +107,18 @@ def _forward(
         row = tl.program_id(0) * ROWS + r
         live = row < n
         begin = row.to(tl.int64) * K
-        top, above, _, q = _solve(scores + begin, live, L, floor, unit, K, M, LABELS, OPTIONS)
-        q = tl.where(above == above, q, float("nan"))
+        top, above, _, q = _solve(scores, row, n, L, floor, unit, K, M, LABELS, OPTIONS)
         tl.store(numbers + begin + j, q.to(ACC), mask=(j < K) & live)
         here = live & (one == 0)
         loss, share = outcome(
-            scores + begin, target, weight, one, row + one, here, top.to(ACC), above.to(ACC), ignore_index, K, ACC
+            scores + begin, target, weight, one, row + one, here, top.to(ACC), above.to(ACC), ignore_index, K
         )
         losses += loss.to(ACC)
         shares += share.to(ACC)
         if not REDUCE:
             tl.store(out + row + one, loss, mask=here)
     if REDUCE:
-        store_outcome(losses, shares, out, numbers + n.to(tl.int64) * K, one, one == 0, REDUCE)
+        store_sums(losses, shares, numbers + n.to(tl.int64) * K)
 
 
 @kernel()
@@ -131,11 +130,8 @@ def _replies(
     i = tl.arange(0, OPTIONS)
     for r in range(ROWS):
         row = tl.program_id(0) * ROWS + r
-        live = row < n
-        begin = row.to(tl.int64) * K
-        _, above, reply, _ = _solve(scores + begin, live, L, floor, unit, K, M, LABELS, OPTIONS)
-        reply = tl.where(above == above, reply, float("nan"))
-        tl.store(p + row.to(tl.int64) * M + i, reply.to(p.dtype.element_ty), mask=(i < M) & live)
+        _, _, reply, _ = _solve(scores, row, n, L, floor, unit, K, M, LABELS, OPTIONS)
+        tl.store(p + row.to(tl.int64) * M + i, reply.to(p.dtype.element_ty), mask=(i < M) & (row < n))
 
 
 @kernel()
@@ -144,11 +140,10 @@ def _backward(
     K: tl.constexpr, R: tl.constexpr, C: tl.constexpr,
 ):  # fmt: skip
     ACC: tl.constexpr = numbers.dtype.element_ty
-    row = tl.program_id(0) * R + tl.arange(0, R)
-    live = row < n
+    _, row, live = of_program(n, R)
     j = tl.arange(0, C)[None, :]
     whole = numbers + n.to(tl.int64) * K
-    scale, y = row_scale(grad, grad_stride, whole, target, weight, row, live, ignore_index, MEAN, ACC)
+    scale, y = row_scale(grad, grad_stride, whole, target, weight, row, live, ignore_index, MEAN)
     place = row.to(tl.int64)[:, None] * K + j
     inside = (j < K) & live[:, None]
     q = tl.load(numbers + place, mask=inside, other=0.0)

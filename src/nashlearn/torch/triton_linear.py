@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import torch
@@ -15,7 +15,7 @@ from torch import Tensor
 from triton.language.extra import libdevice
 
 from nashlearn.torch.linear_host import row_bytes, width
-from nashlearn.torch.triton_rows import Launcher
+from nashlearn.torch.triton_rows import Launcher, kernel
 from nashlearn.torch.triton_tempered import live_products, scale, temper
 from nashlearn.torch.triton_thresholds import streamed
 
@@ -23,10 +23,6 @@ __all__ = ["bags", "entries", "expand", "live_products", "scale", "support", "te
 
 _WORDS = 1024  # of 32 bits, that a program lists at a time
 _PIECE = 512  # entries that one program sums, of a class that many rows play
-
-
-# Integers that kernels take are not worth machine code of their own for each value.
-_kernel = partial(triton.jit, do_not_specialize=["n", "many", "ignore_index", "room"])
 
 
 @triton.jit
@@ -60,7 +56,7 @@ def support(
     _support[(n,)](scores, numbers, bits, inverse, n, k, row_bytes(k), width(k), num_warps=4)
 
 
-@_kernel()
+@kernel()
 def _entries(
     bits, inverse, scale, target, pointer, label, rows, value, n, ignore_index, room, WIDE: tl.constexpr,
     K: tl.constexpr, WORDS: tl.constexpr, W: tl.constexpr, LANES: tl.constexpr,
@@ -134,7 +130,7 @@ def _gathered(source, index, value, first, last, lane, D: tl.constexpr, BLOCK: t
     return total
 
 
-@_kernel()
+@kernel()
 def _pieces(
     source, index, value, owner, partial, n, many, WIDE: tl.constexpr,
     D: tl.constexpr, BLOCK: tl.constexpr, PARTS: tl.constexpr, PIECE: tl.constexpr,
@@ -148,7 +144,7 @@ def _pieces(
         tl.store(partial + piece.to(tl.int64) * D + lane, total, mask=lane < D)
 
 
-@_kernel()
+@kernel()
 def _bags(
     source, index, value, pointer, partial, out, n, room, SPLIT: tl.constexpr,
     D: tl.constexpr, BLOCK: tl.constexpr, PARTS: tl.constexpr, PIECE: tl.constexpr,
@@ -170,10 +166,10 @@ def _bags(
 
 
 @cache
-def _summer(kernel: Any, d: int) -> Launcher:
+def _summer(function: Any, d: int) -> Launcher:
     block = min(2048, triton.next_power_of_2(d))
     parts = triton.cdiv(d, block)
-    return Launcher(kernel, (d, block, parts, _PIECE), parts=parts, num_warps=max(1, min(4, block // 256)))
+    return Launcher(function, (d, block, parts, _PIECE), parts=parts, num_warps=max(1, min(4, block // 256)))
 
 
 def bags(source: Tensor, index: Tensor, value: Tensor, pointer: Tensor, owner: Tensor | None = None) -> Tensor:
@@ -221,17 +217,6 @@ def expand(
     """``(q - y) * scale`` of some ``classes``, which begin and end with whole tiles of bits or with the last class."""
     out = torch.empty((len(bits), len(classes)), dtype=dtype, device=bits.device)
     grid = (len(bits), triton.cdiv(len(classes), 8 * width(k)))
-    _expand[grid](
-        bits,
-        inverse,
-        scale,
-        target,
-        out,
-        classes.start,
-        len(classes),
-        ignore_index,
-        row_bytes(k),
-        width(k),
-        num_warps=4,
-    )
+    where = (classes.start, len(classes), ignore_index)
+    _expand[grid](bits, inverse, scale, target, out, *where, row_bytes(k), width(k), num_warps=4)
     return out

@@ -17,24 +17,13 @@ import torch
 import triton
 import triton.language as tl
 
-from nashlearn.torch import triton_rows
-from nashlearn.torch.triton_rows import (
-    Launcher,
-    Plan,
-    kernel,
-    larger,
-    largest,
-    outcome,
-    row_scale,
-    store_outcome,
-    tile,
-)
+from nashlearn.torch import triton_rows as rows
+from nashlearn.torch.triton_rows import Launcher, Plan, kernel, larger, largest, tile
 
 __all__ = ["SOLVERS", "plan"]
 
 _LANES = 2048
 _LIMIT = {} if torch.version.hip else {"maxnreg": 128}  # more registers would leave too few warps to hide latency
-_CHUNK = 2048
 
 
 @triton.jit
@@ -88,6 +77,18 @@ def _meet(xu, xv, tu, tv):
 
 
 @triton.jit
+def _narrowed(new, label, position, score, c, u, v, tu, tv, xu, xv):
+    """The pair with a ``new`` label in the place of the one on its side of ``c``, and where their pieces meet."""
+    left = new & (position <= c)
+    right = new & (position > c)
+    u, v = tl.where(left, label, u), tl.where(right, label, v)
+    tu, tv = tl.where(left, position, tu), tl.where(right, position, tv)
+    xu, xv = tl.where(left, score, xu), tl.where(right, score, xv)
+    raw, c = _meet(xu, xv, tu, tv)
+    return u, v, tu, tv, xu, xv, raw, c
+
+
+@triton.jit
 def _settle(xu, xv, tu, tv, raw, c, lower, upper):
     """Value, and share of the upper label, at the minimum ``c`` between the positions ``lower`` and ``upper``."""
     value = tl.maximum(xu + (tu - c) * (tu - c), xv + (tv - c) * (tv - c)) + (c - lower) * (upper - c)
@@ -115,12 +116,7 @@ def _tile_squared(x, j, scores, offset, top, values, PRICE: tl.constexpr, K: tl.
             new = (label > u) & (label < v)
             position = _position(values, label, K, ACC)
             score = tl.load(scores + offset + label).to(ACC) - top
-            left = new & (position <= c)
-            right = new & (position > c)
-            u, v = tl.where(left, label, u), tl.where(right, label, v)
-            tu, tv = tl.where(left, position, tu), tl.where(right, position, tv)
-            xu, xv = tl.where(left, score, xu), tl.where(right, score, xv)
-            raw, c = _meet(xu, xv, tu, tv)
+            u, v, tu, tv, xu, xv, raw, c = _narrowed(new, label, position, score, c, u, v, tu, tv, xu, xv)
             moving = tl.max(new.to(tl.int32), 0) > 0
         if values is None:
             lower = tl.minimum(tl.floor(c + (K - 1) / 2), K - 2) - (K - 1) / 2
@@ -140,12 +136,9 @@ def _tile_forward(
     SOLVE: tl.constexpr, PRICE: tl.constexpr, K: tl.constexpr, S: tl.constexpr, R: tl.constexpr, C: tl.constexpr,
 ):  # fmt: skip
     ACC: tl.constexpr = numbers.dtype.element_ty
-    pid = tl.program_id(0)
-    r = tl.arange(0, R)
-    row = pid * R + r
-    live = row < n
+    r, row, live = rows.of_program(n, R)
     j = tl.arange(0, S)[None, :, None] * C + tl.arange(0, C)[None, None, :]
-    scores += pid.to(tl.int64) * (R * K)
+    scores += tl.program_id(0).to(tl.int64) * (R * K)
     offset = tl.where(live, r * K, 0)
     x = tl.load(scores + r[:, None, None] * K + j, mask=(j < K) & live[:, None, None], other=float("-inf")).to(ACC)
     top = largest(largest(x, 1), 1)
@@ -155,8 +148,8 @@ def _tile_forward(
     tl.store(pair + row, first, mask=live)
     tl.store(pair + n + row, second, mask=live)
     tl.store(numbers + row, tl.where(top == top, share, float("nan")), mask=live)
-    loss, part = outcome(scores, target, weight, offset, row, live, top, above, ignore_index, K, ACC)
-    store_outcome(loss, part, out, numbers + n, row, live, REDUCE)
+    whole = numbers + n
+    rows.store_outcome(scores, target, weight, out, whole, offset, row, live, top, above, ignore_index, REDUCE, K)
 
 
 @triton.jit
@@ -233,12 +226,7 @@ def _row_squared(scores, values, PRICE: tl.constexpr, K: tl.constexpr, LANES: tl
         moving = (label > u) & (label < v)
         position = _position(values, label, K, ACC)
         score = tl.load(scores + label).to(ACC)
-        left = moving & (position <= c)
-        right = moving & (position > c)
-        u, v = tl.where(left, label, u), tl.where(right, label, v)
-        tu, tv = tl.where(left, position, tu), tl.where(right, position, tv)
-        xu, xv = tl.where(left, score, xu), tl.where(right, score, xv)
-        raw, c = _meet(xu, xv, tu, tv)
+        u, v, tu, tv, xu, xv, raw, c = _narrowed(moving, label, position, score, c, u, v, tu, tv, xu, xv)
     if values is None:
         lower = tl.minimum(tl.floor(c + (K - 1) / 2), K - 2) - (K - 1) / 2
         upper = lower + 1.0
@@ -269,52 +257,25 @@ def _row_forward(
     tl.store(pair + pid, first)
     tl.store(pair + n + pid, second)
     tl.store(numbers + pid, tl.where(value == value, share, float("nan")))
-    one = tl.arange(0, 1)
-    loss, part = outcome(
-        scores, target, weight, one, pid + one, one == 0, value, tl.zeros((1,), ACC), ignore_index, K, ACC
-    )
-    store_outcome(loss, part, out, numbers + n, pid + one, one == 0, REDUCE)
+    zero = tl.zeros((1,), ACC)
+    rows.store_row_outcome(scores, target, weight, out, numbers + n, value, zero, ignore_index, REDUCE, K)
 
 
-@kernel()
-def _tile_backward(
-    grad, scores, target, weight, values, pair, numbers, out, n, ignore_index, grad_stride, MEAN: tl.constexpr,
-    K: tl.constexpr, S: tl.constexpr, R: tl.constexpr, C: tl.constexpr,
-):  # fmt: skip
+@triton.jit
+def _tile_strategy(values, pair, numbers, n, r, row, live, j, K: tl.constexpr, C: tl.constexpr):
     ACC: tl.constexpr = numbers.dtype.element_ty
-    pid = tl.program_id(0)
-    r = tl.arange(0, R)
-    row = pid * R + r
-    live = row < n
-    j = tl.arange(0, S)[:, None, None] * C + tl.arange(0, C)[None, None, :]
-    scale, y = row_scale(grad, grad_stride, numbers + n, target, weight, row, live, ignore_index, MEAN, ACC)
     first = tl.load(pair + row, mask=live, other=0)
     second = tl.load(pair + n + row, mask=live, other=0)
     share = tl.load(numbers + row, mask=live, other=0.0)
     q = (j == first[None, :, None]).to(ACC) * (1.0 - share)[None, :, None]
-    q += (j == second[None, :, None]).to(ACC) * share[None, :, None]
-    change = (q - (j == y[None, :, None]).to(ACC)) * scale[None, :, None]
-    out += pid.to(tl.int64) * (R * K)
-    tl.store(out + r[None, :, None] * K + j, change.to(out.dtype.element_ty), mask=(j < K) & live[None, :, None])
+    return q + (j == second[None, :, None]).to(ACC) * share[None, :, None]
 
 
-@kernel()
-def _row_backward(
-    grad, scores, target, weight, values, pair, numbers, out, n, ignore_index, grad_stride, MEAN: tl.constexpr,
-    K: tl.constexpr, CHUNK: tl.constexpr,
-):  # fmt: skip
+@triton.jit
+def _row_strategy(scores, values, pair, numbers, n, row, j, K: tl.constexpr):
     ACC: tl.constexpr = numbers.dtype.element_ty
-    chunks: tl.constexpr = (K + CHUNK - 1) // CHUNK
-    pid = tl.program_id(0)
-    row = pid // chunks
-    one = tl.arange(0, 1)
-    whole = numbers + n
-    scale, y = row_scale(grad, grad_stride, whole, target, weight, row + one, one == 0, ignore_index, MEAN, ACC)
     share = tl.load(numbers + row)
-    j = pid % chunks * CHUNK + tl.arange(0, CHUNK)
-    q = (j == tl.load(pair + row)).to(ACC) * (1.0 - share) + (j == tl.load(pair + n + row)).to(ACC) * share
-    change = (q - (j == y).to(ACC)) * scale
-    tl.store(out + row.to(tl.int64) * K + j, change.to(out.dtype.element_ty), mask=j < K)
+    return (j == tl.load(pair + row)).to(ACC) * (1.0 - share) + (j == tl.load(pair + n + row)).to(ACC) * share
 
 
 SOLVERS = {
@@ -327,11 +288,11 @@ SOLVERS = {
 def plan(k: int, dtype: torch.dtype, loss: str, price: float) -> Plan:
     """Left are the pair of labels and the second's share."""
     in_tile, in_row = SOLVERS[loss]
-    if k > triton_rows.WIDEST:
+    if k > rows.WIDEST:
         forward = Launcher(_row_forward, (in_row, price, k, _LANES), num_warps=4)
-        backward = Launcher(_row_backward, (k, _CHUNK), parts=-(-k // _CHUNK), num_warps=4)
+        backward = rows.row_gradient(_row_strategy, k, 1)
     else:
-        S, R, C, num_warps = tile(k, dtype.itemsize)
+        S, R, C, num_warps = shape = tile(k, dtype.itemsize)
         forward = Launcher(_tile_forward, (in_tile, price, k, S, R, C), rows=R, num_warps=num_warps, **_LIMIT)
-        backward = Launcher(_tile_backward, (k, S, 2 * R, C), rows=2 * R, num_warps=num_warps)
+        backward = rows.tile_gradient(_tile_strategy, k, shape)
     return Plan(2, torch.int32, 1, forward, backward)

@@ -16,6 +16,7 @@ import triton
 import triton.language as tl
 
 __all__ = [
+    "LOG2_E",
     "WIDEST",
     "Launcher",
     "Plan",
@@ -24,15 +25,24 @@ __all__ = [
     "kernel",
     "larger",
     "largest",
+    "newton",
+    "of_program",
     "outcome",
+    "root",
+    "row_gradient",
     "row_scale",
     "store_outcome",
+    "store_row_outcome",
+    "store_sums",
     "sums",
     "tile",
+    "tile_gradient",
     "total",
 ]
 
 WIDEST = 8192
+LOG2_E = tl.constexpr(1.4426950408889634)
+_CHUNK = 2048  # classes whose gradient one program writes, of a long row
 _PER_LANE = 32
 
 
@@ -46,7 +56,7 @@ class Tile(NamedTuple):
 
 
 # Integers that kernels take are not worth machine code of their own for each value.
-kernel = partial(triton.jit, do_not_specialize=["n", "start", "ignore_index", "grad_stride"])
+kernel = partial(triton.jit, do_not_specialize=["n", "start", "many", "room", "ignore_index", "grad_stride"])
 
 
 class Launcher:
@@ -162,11 +172,39 @@ def sums(a, b, axis: tl.constexpr):
 
 
 @triton.jit
-def outcome(scores, target, weight, offset, row, live, top, above, ignore_index, K: tl.constexpr, ACC: tl.constexpr):
+def newton(t, support, count, excess, slope):
+    """A step to where entries exceed ``t`` by 1 in all, while fewer are above: whether it was taken, and both anew."""
+    shrinks = (count < support) & (count > 0)
+    return shrinks, tl.where(shrinks, (excess - 1.0) / slope, t), tl.where(shrinks, count, support)
+
+
+@triton.jit
+def root(v, t, MOST: tl.constexpr):
+    """Where the at most ``MOST`` entries of ``v`` exceed it by 1 in all, from a ``t`` below."""
+    support = tl.full((), MOST + 1, v.dtype)
+    shrinking = True
+    while shrinking:
+        above = (v > t).to(v.dtype)
+        count, excess = sums(above, v * above, 0)
+        shrinking, t, support = newton(t, support, count, excess, count)
+    return t
+
+
+@triton.jit
+def of_program(n, R: tl.constexpr):
+    """The ``R`` rows of this program: their places in its tile, their numbers, and which of them there are."""
+    r = tl.arange(0, R)
+    row = tl.program_id(0) * R + r
+    return r, row, row < n
+
+
+@triton.jit
+def outcome(scores, target, weight, offset, row, live, top, above, ignore_index, K: tl.constexpr):
     """Weighted loss and weight of rows whose value is ``top + above``; ``offset`` is where each begins.
 
     A label outside 0..K-1 that is not ignored gives NaN.
     """
+    ACC: tl.constexpr = top.dtype
     y = tl.load(target + row, mask=live, other=ignore_index)
     counted = live & (y != ignore_index)
     label = tl.where((y >= 0) & (y < K), y, 0).to(tl.int32)
@@ -179,20 +217,39 @@ def outcome(scores, target, weight, offset, row, live, top, above, ignore_index,
 
 
 @triton.jit
-def store_outcome(loss, share, out, whole, row, live, REDUCE: tl.constexpr):
+def store_sums(loss, share, whole):
+    """Write a program's sums of losses and weights."""
+    tl.store(whole + 1 + tl.program_id(0), tl.sum(loss, 0))
+    tl.store(whole + 1 + tl.num_programs(0) + tl.program_id(0), tl.sum(share, 0))
+
+
+@triton.jit
+def store_outcome(
+    scores, target, weight, out, whole, offset, row, live, top, above, ignore_index,
+    REDUCE: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
     """Write the loss of each row into ``out``, or its program's sums of losses and weights into ``whole``."""
+    loss, share = outcome(scores, target, weight, offset, row, live, top, above, ignore_index, K)
     if REDUCE:
-        tl.store(whole + 1 + tl.program_id(0), tl.sum(loss, 0))
-        tl.store(whole + 1 + tl.num_programs(0) + tl.program_id(0), tl.sum(share, 0))
+        store_sums(loss, share, whole)
     else:
         tl.store(out + row, loss, mask=live)
 
 
 @triton.jit
-def row_scale(
-    grad, grad_stride, whole, target, weight, row, live, ignore_index, MEAN: tl.constexpr, ACC: tl.constexpr
+def store_row_outcome(
+    scores, target, weight, out, whole, top, above, ignore_index, REDUCE: tl.constexpr, K: tl.constexpr
 ):  # fmt: skip
+    """The same for a program of one row, whose scores begin there."""
+    one = tl.arange(0, 1)
+    row, live = tl.program_id(0) + one, one == 0
+    store_outcome(scores, target, weight, out, whole, one, row, live, top, above, ignore_index, REDUCE, K)
+
+
+@triton.jit
+def row_scale(grad, grad_stride, whole, target, weight, row, live, ignore_index, MEAN: tl.constexpr):
     """What multiplies ``q - y`` in each row, and the row's label."""
+    ACC: tl.constexpr = whole.dtype.element_ty
     y = tl.load(target + row, mask=live, other=ignore_index)
     scale = tl.load(grad + row.to(tl.int64) * grad_stride, mask=live, other=0.0).to(ACC)
     if MEAN:
@@ -200,6 +257,51 @@ def row_scale(
     if weight is not None:
         scale = scale * tl.load(weight + row, mask=live, other=0.0).to(ACC)
     return tl.where(y == ignore_index, 0.0, scale), y.to(tl.int32)
+
+
+@kernel()
+def _tile_backward(
+    grad, scores, target, weight, params, support, numbers, out, n, ignore_index, grad_stride, MEAN: tl.constexpr,
+    STRATEGY: tl.constexpr, K: tl.constexpr, S: tl.constexpr, R: tl.constexpr, C: tl.constexpr,
+):  # fmt: skip
+    ACC: tl.constexpr = numbers.dtype.element_ty
+    r, row, live = of_program(n, R)
+    j = tl.arange(0, S)[:, None, None] * C + tl.arange(0, C)[None, None, :]
+    scale, y = row_scale(grad, grad_stride, numbers + n, target, weight, row, live, ignore_index, MEAN)
+    q = STRATEGY(params, support, numbers, n, r, row, live, j, K, C)
+    change = (q - (j == y[None, :, None]).to(ACC)) * scale[None, :, None]
+    out += tl.program_id(0).to(tl.int64) * (R * K)
+    tl.store(out + r[None, :, None] * K + j, change.to(out.dtype.element_ty), mask=(j < K) & live[None, :, None])
+
+
+@kernel()
+def _row_backward(
+    grad, scores, target, weight, params, support, numbers, out, n, ignore_index, grad_stride, MEAN: tl.constexpr,
+    STRATEGY: tl.constexpr, NUMBERS: tl.constexpr, K: tl.constexpr, CHUNK: tl.constexpr,
+):  # fmt: skip
+    ACC: tl.constexpr = numbers.dtype.element_ty
+    chunks: tl.constexpr = (K + CHUNK - 1) // CHUNK
+    pid = tl.program_id(0)
+    row = n - 1 - pid // chunks  # the last rows read are the ones still in cache
+    one = tl.arange(0, 1)
+    whole = numbers + NUMBERS * n
+    scale, y = row_scale(grad, grad_stride, whole, target, weight, row + one, one == 0, ignore_index, MEAN)
+    j = pid % chunks * CHUNK + tl.arange(0, CHUNK)
+    begin = row.to(tl.int64) * K
+    q = STRATEGY(scores + begin, params, support, numbers, n, row, j, K)
+    change = (q - (j == y).to(ACC)) * scale
+    tl.store(out + begin + j, change.to(out.dtype.element_ty), mask=j < K)
+
+
+def tile_gradient(strategy: Any, k: int, shape: Tile) -> Launcher:
+    """The backward pass of rows in tiles, whose adversary's ``q`` a function on the device reads from what was left."""
+    S, R, C, num_warps = shape
+    return Launcher(_tile_backward, (strategy, k, S, 2 * R, C), rows=2 * R, num_warps=num_warps)
+
+
+def row_gradient(strategy: Any, k: int, numbers: int) -> Launcher:
+    """The same for long rows, of each of which so many ``numbers`` were left."""
+    return Launcher(_row_backward, (strategy, numbers, k, _CHUNK), parts=-(-k // _CHUNK), num_warps=4)
 
 
 @kernel()

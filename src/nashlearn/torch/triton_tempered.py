@@ -13,13 +13,13 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from nashlearn.torch.triton_rows import LOG2_E
 from nashlearn.torch.triton_thresholds import streamed
 
 __all__ = ["BLOCK", "live_products", "scale", "temper"]
 
 BLOCK = 128
 _TILE = (4, 1024)  # rows and classes whose change one program makes
-_LOG2_E = tl.constexpr(1.4426950408889634)
 
 
 @triton.jit
@@ -41,7 +41,7 @@ def _change(
     place = scores + row.to(tl.int64)[:, None] * K + j[None, :]
     there = inside[:, None] & (j < K)[None, :]
     v = tl.load(place, mask=there, other=float("-inf")).to(top.dtype) - top[:, None]
-    slope = _LOG2_E / tl.load(heat)
+    slope = LOG2_E / tl.load(heat)
     q = tl.exp2((tl.minimum(v, t[:, None], propagate_nan=tl.PropagateNan.ALL) - t[:, None]) * slope) * one[:, None]
     q = tl.where(q < least, 0.0, q)
     own = j[None, :] == y[:, None]

@@ -18,25 +18,12 @@ import torch
 import triton
 import triton.language as tl
 
-from nashlearn.torch import triton_rows
-from nashlearn.torch.triton_rows import (
-    Launcher,
-    Plan,
-    kernel,
-    larger,
-    largest,
-    outcome,
-    row_scale,
-    store_outcome,
-    sums,
-    tile,
-)
+from nashlearn.torch import triton_rows as rows
+from nashlearn.torch.triton_rows import LOG2_E, Launcher, Plan, kernel, larger, largest, sums, tile
 
 __all__ = ["plan", "streamed"]
 
-_LOG2_E = tl.constexpr(1.4426950408889634)
 _LANES = 2048
-_CHUNK = 2048
 
 
 @kernel()
@@ -46,9 +33,7 @@ def _tile_forward(
 ):  # fmt: skip
     ACC: tl.constexpr = numbers.dtype.element_ty
     pid = tl.program_id(0)
-    r = tl.arange(0, R)
-    row = pid * R + r
-    live = row < n
+    r, row, live = rows.of_program(n, R)
     step = tl.arange(0, S)[None, :, None]
     j = step * C + tl.arange(0, C)[None, None, :]
     scores += pid.to(tl.int64) * (R * K)
@@ -95,10 +80,8 @@ def _tile_forward(
         else:
             count = tl.sum(tl.sum(above, 1), 1)
             slope, excess = sums(tl.sum(inverse * above, 1), tl.sum(x * inverse * above, 1), 1)
-        shrinks = (count < support) & (count > 0)
-        t = tl.where(shrinks, (excess - 1.0) / slope, t)
+        shrinks, t, support = rows.newton(t, support, count, excess, slope)
         mass = tl.where(count > 0, slope, mass)
-        support = tl.where(shrinks, count, support)
         shrinking = tl.max(shrinks.to(tl.int32), 0) > 0
     bit = (x > t[:, None, None]).to(tl.int32) << step
     word = r[:, None] * C + tl.arange(0, C)[None, :]
@@ -106,33 +89,20 @@ def _tile_forward(
     tl.store(bits + word, tl.sum(bit, 1).to(bits.dtype.element_ty), mask=live[:, None])
     tl.store(numbers + row, tl.where(count > 0, 1.0 / mass, float("nan")), mask=live)
     above_top = t + 1.0 if costs is None else t
-    loss, share = outcome(scores, target, weight, r * K, row, live, top, above_top, ignore_index, K, ACC)
-    store_outcome(loss, share, out, numbers + n, row, live, REDUCE)
+    whole = numbers + n
+    rows.store_outcome(scores, target, weight, out, whole, r * K, row, live, top, above_top, ignore_index, REDUCE, K)
 
 
-@kernel()
-def _tile_backward(
-    grad, scores, target, weight, costs, bits, numbers, out, n, ignore_index, grad_stride, MEAN: tl.constexpr,
-    K: tl.constexpr, S: tl.constexpr, R: tl.constexpr, C: tl.constexpr,
-):  # fmt: skip
-    ACC: tl.constexpr = numbers.dtype.element_ty
-    pid = tl.program_id(0)
-    r = tl.arange(0, R)
-    row = pid * R + r
-    live = row < n
-    step = tl.arange(0, S)[:, None, None]
-    c = tl.arange(0, C)
-    j = step * C + c[None, None, :]
-    scale, y = row_scale(grad, grad_stride, numbers + n, target, weight, row, live, ignore_index, MEAN, ACC)
+@triton.jit
+def _tile_strategy(costs, bits, numbers, n, r, row, live, j, K: tl.constexpr, C: tl.constexpr):
     main = tl.load(numbers + row, mask=live, other=0.0)
-    bits += pid.to(tl.int64) * (R * C)
-    word = tl.load(bits + r[:, None] * C + c[None, :], mask=live[:, None], other=0).to(tl.int32)
-    q = ((word[None, :, :] >> step) & 1).to(ACC) * main[None, :, None]
+    step = tl.arange(0, j.shape[0])[:, None, None]
+    bits += tl.program_id(0).to(tl.int64) * (r.shape[0] * C)
+    word = tl.load(bits + r[:, None] * C + tl.arange(0, C)[None, :], mask=live[:, None], other=0).to(tl.int32)
+    q = ((word[None, :, :] >> step) & 1).to(main.dtype) * main[None, :, None]
     if costs is not None:
-        q /= tl.load(costs + j, mask=j < K, other=1.0).to(ACC)
-    change = (q - (j == y[None, :, None]).to(ACC)) * scale[None, :, None]
-    out += pid.to(tl.int64) * (R * K)
-    tl.store(out + r[None, :, None] * K + j, change.to(out.dtype.element_ty), mask=(j < K) & live[None, :, None])
+        q /= tl.load(costs + j, mask=j < K, other=1.0).to(main.dtype)
+    return q
 
 
 @triton.jit
@@ -166,10 +136,57 @@ def _insert(a, b, c, d, x, PACKED: tl.constexpr):
 
 
 @triton.jit
+def _four_largest(
+    scores, some, steep, K: tl.constexpr, LANES: tl.constexpr, PACKED: tl.constexpr, TEMPERED: tl.constexpr,
+    ACC: tl.constexpr,
+):  # fmt: skip
+    """The four largest of each lane, sorted; if ``TEMPERED`` also the sum of ``2^((f - some) steep)`` of the rest."""
+    lane = tl.arange(0, LANES)
+    rest = tl.zeros((LANES,), ACC)
+    a = tl.full((LANES,), float("-inf"), ACC).to(scores.dtype.element_ty)
+    b, c, d = a, a, a
+    for start in range(0, K, 4 * LANES):  # four loads in flight
+        j = start + lane
+        w = tl.load(scores + j, mask=j < K, other=float("-inf"))
+        x = tl.load(scores + j + LANES, mask=j + LANES < K, other=float("-inf"))
+        y = tl.load(scores + j + 2 * LANES, mask=j + 2 * LANES < K, other=float("-inf"))
+        z = tl.load(scores + j + 3 * LANES, mask=j + 3 * LANES < K, other=float("-inf"))
+        a, b, c, d, w = _insert(a, b, c, d, w, PACKED)
+        a, b, c, d, x = _insert(a, b, c, d, x, PACKED)
+        a, b, c, d, y = _insert(a, b, c, d, y, PACKED)
+        a, b, c, d, z = _insert(a, b, c, d, z, PACKED)
+        if TEMPERED:
+            rest += tl.exp2((w.to(ACC) - some) * steep) + tl.exp2((x.to(ACC) - some) * steep)
+            rest += tl.exp2((y.to(ACC) - some) * steep) + tl.exp2((z.to(ACC) - some) * steep)
+    return a.to(ACC), b.to(ACC), c.to(ACC), d.to(ACC), rest
+
+
+@triton.jit
 def _above(v, t):
     """Number and sum of the entries above ``t``, lane by lane."""
     over = (v > t).to(v.dtype)
     return over, v * over
+
+
+@triton.jit
+def _root_of_four(a, b, c, d, top, K: tl.constexpr, ACC: tl.constexpr):
+    """The threshold of four scores a lane, less ``top``; how many are above it, and were; if one of ``d`` is."""
+    # Nothing two below the top is ever played; cut off there, the sums stay finite.
+    a, b = tl.maximum(a - top, -2.0), tl.maximum(b - top, -2.0)
+    c, d = tl.maximum(c - top, -2.0), tl.maximum(d - top, -2.0)
+    # First the largest of each lane, a good bound, then all that were kept.
+    t = rows.root(a, tl.where(top == top, tl.full((), -1.0, ACC), float("nan")), K)
+    support = tl.full((), K + 1, ACC)
+    count = support
+    shrinking = True
+    while shrinking:
+        na, sa = _above(a, t)
+        nb, sb = _above(b, t)
+        nc, sc = _above(c, t)
+        nd, sd = _above(d, t)
+        count, excess = sums(na + nb + nc + nd, sa + sb + sc + sd, 0)
+        shrinking, t, support = rows.newton(t, support, count, excess, count)
+    return t, count, support, tl.max(d, 0) > t
 
 
 @triton.jit
@@ -205,6 +222,15 @@ def _tempered_mass(scores, top, t, slope, K: tl.constexpr, LANES: tl.constexpr, 
     return tl.sum(total, 0)
 
 
+@triton.jit
+def _kept_mass(a, b, c, d, rest, some, top, t, steep):
+    """The same from the four largest of each lane and the ``rest``, by its distance from ``some`` score."""
+    a, b = tl.minimum(a - top, t) - t, tl.minimum(b - top, t) - t
+    c, d = tl.minimum(c - top, t) - t, tl.minimum(d - top, t) - t
+    kept = tl.exp2(a * steep) + tl.exp2(b * steep) + tl.exp2(c * steep) + tl.exp2(d * steep)
+    return tl.sum(kept + rest * tl.exp2((some - top - t) * steep), 0)
+
+
 @kernel()
 def _row_forward(
     scores, target, weight, costs, out, heat, numbers, n, ignore_index, REDUCE: tl.constexpr,
@@ -213,62 +239,23 @@ def _row_forward(
     ACC: tl.constexpr = numbers.dtype.element_ty
     pid = tl.program_id(0)
     scores += pid.to(tl.int64) * K
-    lane = tl.arange(0, LANES)
+    steep, some = tl.full((), 0.0, ACC), tl.full((), 0.0, ACC)
     if TEMPERED:
         # What is not among the largest is summed as it is left, by its distance from some score of the row.
-        steep = _LOG2_E / tl.load(heat)
+        lane = tl.arange(0, LANES)
+        steep = LOG2_E / tl.load(heat)
         some = tl.max(tl.load(scores + lane, mask=lane < K, other=float("-inf")).to(ACC), 0)
         some = tl.where(tl.abs(some) < float("inf"), some, 0.0)
-        rest = tl.zeros((LANES,), ACC)
-    a = tl.full((LANES,), float("-inf"), ACC).to(scores.dtype.element_ty)
-    b, c, d = a, a, a
-    for start in range(0, K, 4 * LANES):  # four loads in flight
-        j = start + lane
-        w = tl.load(scores + j, mask=j < K, other=float("-inf"))
-        x = tl.load(scores + j + LANES, mask=j + LANES < K, other=float("-inf"))
-        y = tl.load(scores + j + 2 * LANES, mask=j + 2 * LANES < K, other=float("-inf"))
-        z = tl.load(scores + j + 3 * LANES, mask=j + 3 * LANES < K, other=float("-inf"))
-        a, b, c, d, w = _insert(a, b, c, d, w, PACKED)
-        a, b, c, d, x = _insert(a, b, c, d, x, PACKED)
-        a, b, c, d, y = _insert(a, b, c, d, y, PACKED)
-        a, b, c, d, z = _insert(a, b, c, d, z, PACKED)
-        if TEMPERED:
-            rest += tl.exp2((w.to(ACC) - some) * steep) + tl.exp2((x.to(ACC) - some) * steep)
-            rest += tl.exp2((y.to(ACC) - some) * steep) + tl.exp2((z.to(ACC) - some) * steep)
-    top = largest(a.to(ACC), 0)
+    a, b, c, d, rest = _four_largest(scores, some, steep, K, LANES, PACKED, TEMPERED, ACC)
+    top = largest(a, 0)
     top = tl.where(tl.abs(top) < float("inf"), top, float("nan"))
-    mass = tl.full((), 0.0, ACC)
-    count = mass
-    support = tl.full((), K + 1, ACC)
-    missed = True
     if costs is None:
-        # Nothing two below the top is ever played; cut off there, the sums stay finite.
-        va, vb = tl.maximum(a.to(ACC) - top, -2.0), tl.maximum(b.to(ACC) - top, -2.0)
-        vc, vd = tl.maximum(c.to(ACC) - top, -2.0), tl.maximum(d.to(ACC) - top, -2.0)
-        t = tl.where(top == top, tl.full((), -1.0, ACC), float("nan"))
-        # First the largest of each lane, a good bound, then all that were kept.
-        shrinking = True
-        while shrinking:
-            na, sa = _above(va, t)
-            count, excess = sums(na, sa, 0)
-            shrinking = (count < support) & (count > 0)
-            t = tl.where(shrinking, (excess - 1.0) / count, t)
-            support = tl.where(shrinking, count, support)
-        support = tl.full((), K + 1, ACC)
-        shrinking = True
-        while shrinking:
-            na, sa = _above(va, t)
-            nb, sb = _above(vb, t)
-            nc, sc = _above(vc, t)
-            nd, sd = _above(vd, t)
-            count, excess = sums(na + nb + nc + nd, sa + sb + sc + sd, 0)
-            shrinking = (count < support) & (count > 0)
-            t = tl.where(shrinking, (excess - 1.0) / count, t)
-            support = tl.where(shrinking, count, support)
-        mass = count  # not support: at a tie rounding may have let labels in again
-        missed = tl.max(vd, 0) > t
+        # The mass is what is above, not the support: at a tie rounding may have let labels in again.
+        t, mass, support, missed = _root_of_four(a, b, c, d, top, K, ACC)
     else:
         t = tl.where(top == top, tl.full((), 0.0, ACC), float("nan"))
+        mass = tl.full((), 0.0, ACC)
+        support = tl.full((), K + 1, ACC)
         missed = t == t
     first = True
     again = missed
@@ -283,10 +270,7 @@ def _row_forward(
         first = False
     above_top = t + 1.0 if costs is None else t
     if TEMPERED:
-        va, vb = tl.minimum(a.to(ACC) - top, t) - t, tl.minimum(b.to(ACC) - top, t) - t
-        vc, vd = tl.minimum(c.to(ACC) - top, t) - t, tl.minimum(d.to(ACC) - top, t) - t
-        kept = tl.exp2(va * steep) + tl.exp2(vb * steep) + tl.exp2(vc * steep) + tl.exp2(vd * steep)
-        mass = tl.sum(kept + rest * tl.exp2((some - top - t) * steep), 0)
+        mass = _kept_mass(a, b, c, d, rest, some, top, t, steep)
         # Not if some of the largest were left, nor where powers of two may have run out of range.
         if again | (steep > 64.0) | (mass > 1e30) | (mass != mass):
             mass = _tempered_mass(scores, top, t, steep, K, LANES, ACC)
@@ -294,35 +278,19 @@ def _row_forward(
     tl.store(numbers + pid, top)
     tl.store(numbers + n + pid, t)
     tl.store(numbers + 2 * n + pid, tl.where(t == t, 1.0 / mass, float("nan")))
-    one = tl.arange(0, 1)
-    loss, share = outcome(scores, target, weight, one, pid + one, one == 0, top, above_top, ignore_index, K, ACC)
-    store_outcome(loss, share, out, numbers + 3 * n, pid + one, one == 0, REDUCE)
+    rows.store_row_outcome(scores, target, weight, out, numbers + 3 * n, top, above_top, ignore_index, REDUCE, K)
 
 
-@kernel()
-def _row_backward(
-    grad, scores, target, weight, costs, support, numbers, out, n, ignore_index, grad_stride, MEAN: tl.constexpr,
-    K: tl.constexpr, CHUNK: tl.constexpr,
-):  # fmt: skip
+@triton.jit
+def _row_strategy(scores, costs, support, numbers, n, row, j, K: tl.constexpr):
     ACC: tl.constexpr = numbers.dtype.element_ty
-    chunks: tl.constexpr = (K + CHUNK - 1) // CHUNK
-    pid = tl.program_id(0)
-    row = n - 1 - pid // chunks  # the last rows read are the ones still in cache
-    one = tl.arange(0, 1)
-    whole = numbers + 3 * n
-    scale, y = row_scale(grad, grad_stride, whole, target, weight, row + one, one == 0, ignore_index, MEAN, ACC)
     top, t, main = tl.load(numbers + row), tl.load(numbers + n + row), tl.load(numbers + 2 * n + row)
-    j = pid % chunks * CHUNK + tl.arange(0, CHUNK)
-    scores += row.to(tl.int64) * K
-    out += row.to(tl.int64) * K
     v = tl.load(scores + j, mask=j < K, other=float("-inf")).to(ACC) - top
     if costs is None:
-        q = (v > t).to(ACC) * main
+        return (v > t).to(ACC) * main
     else:
         cost = tl.load(costs + j, mask=j < K, other=1.0).to(ACC)
-        q = (v + cost > t).to(ACC) * (main / cost)
-    change = (q - (j == y).to(ACC)) * scale
-    tl.store(out + j, change.to(out.dtype.element_ty), mask=j < K)
+        return (v + cost > t).to(ACC) * (main / cost)
 
 
 @cache
@@ -340,14 +308,14 @@ def streamed(k: int, dtype: torch.dtype, tempered: bool = False) -> Plan:
     """
     warps = min(8, (2 + 2 * tempered) * dtype.itemsize)
     forward = Launcher(_row_forward, (k, _LANES, _packed(), tempered), num_warps=warps)
-    return Plan(0, torch.uint8, 3, forward, Launcher(_row_backward, (k, _CHUNK), parts=-(-k // _CHUNK), num_warps=4))
+    return Plan(0, torch.uint8, 3, forward, rows.row_gradient(_row_strategy, k, 3))
 
 
 def plan(k: int, dtype: torch.dtype, loss: str, price: float) -> Plan:
     """Left are bits of the support and the mass on each label; of long rows what :func:`streamed` leaves."""
-    if k > triton_rows.WIDEST:
+    if k > rows.WIDEST:
         return streamed(k, dtype)
-    S, R, C, num_warps = tile(k, dtype.itemsize)
+    S, R, C, num_warps = shape = tile(k, dtype.itemsize)
     kind = torch.uint8 if S <= 8 else torch.int16 if S <= 16 else torch.int32
     forward = Launcher(_tile_forward, (k, S, R, C), rows=R, num_warps=num_warps)
-    return Plan(C, kind, 1, forward, Launcher(_tile_backward, (k, S, 2 * R, C), rows=2 * R, num_warps=num_warps))
+    return Plan(C, kind, 1, forward, rows.tile_gradient(_tile_strategy, k, shape))

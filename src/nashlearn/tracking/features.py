@@ -114,15 +114,6 @@ def _motion(boxes: Boxes, pairs: list[tuple[np.ndarray, np.ndarray]]) -> np.ndar
     return moved
 
 
-def _geometry(a: np.ndarray, b: np.ndarray, moved: np.ndarray) -> np.ndarray:
-    """Overlap, distance and change of height (n1, n2, 5), the first two also after moving ``a`` on."""
-    height = 0.5 * (a[:, 3][:, None] + b[:, 3][None])
-    ahead = np.column_stack([a[:, :2] + moved, a[:, 2:]])
-    apart, then = (cdist(centres(one), centres(b)) / height for one in (a, ahead))
-    taller = np.abs(np.log(a[:, 3][:, None] / b[:, 3][None]))
-    return np.stack([overlap(a, b), apart, taller, overlap(ahead, b), then], axis=2)
-
-
 def check_looks(looks: np.ndarray | None, boxes: Boxes) -> None:
     """Refuse descriptions that are not one for each box."""
     if looks is not None and len(looks) != len(boxes):
@@ -149,7 +140,11 @@ def pair_features(a: np.ndarray, b: np.ndarray, moved: np.ndarray, looks: Any = 
     looks : pair of ndarrays, optional
         What :func:`describe` says of ``a`` and of ``b``; without it there are five features.
     """
-    pairs = _geometry(a, b, moved)
+    height = 0.5 * (a[:, 3][:, None] + b[:, 3][None])
+    ahead = np.column_stack([a[:, :2] + moved, a[:, 2:]])
+    apart, then = (cdist(centres(one), centres(b)) / height for one in (a, ahead))
+    taller = np.abs(np.log(a[:, 3][:, None] / b[:, 3][None]))
+    pairs = np.stack([overlap(a, b), apart, taller, overlap(ahead, b), then], axis=2)
     if looks is None:
         return pairs
     alike = np.einsum("ikb,jkb->ijk", *looks)

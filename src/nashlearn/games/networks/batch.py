@@ -7,6 +7,7 @@ are the same for any number of threads.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import joblib
@@ -16,7 +17,7 @@ from nashlearn.game import Equilibrium
 from nashlearn.games.networks import messages, settling, sweeps
 from nashlearn.games.networks.cliques import CliqueArrays
 from nashlearn.games.networks.game import MarkovGame, compiled_loss, loss_of
-from nashlearn.games.networks.layout import chains, join, preorder
+from nashlearn.games.networks.layout import chains, forests
 from nashlearn.games.networks.outcome import warn_of_time
 from nashlearn.games.networks.sweeps import State
 from nashlearn.solvers.threads import Run, threads
@@ -30,12 +31,11 @@ _CYCLE_ROUNDS = 5  # of the sweep for one evaluation where networks have cycles:
 
 
 class _Other(NamedTuple):
-    """A network with cycles: its number, its solver, its rows and its edges."""
+    """A network with cycles: its number, its solver and its rows."""
 
     number: int
     solver: Any
     rows: slice
-    edges: slice
 
 
 class Networks:
@@ -76,32 +76,23 @@ class Networks:
         self._edges, self._loss_given = edges, loss
         self.n = int(self.sizes.sum())
         self.starts = starts = np.concatenate([[0], np.cumsum(self.sizes)])
-        self.others: list[_Other] = []
-        self._solvers: dict[tuple[bytes, bytes], Any] = {}
+        chained = np.maximum(self.sizes - 1, 0)
+        self.edge_counts = chained if edges is None else np.array([len(e) for e in edges], dtype=np.int64)
+        self._edge_starts = np.concatenate([[0], np.cumsum(self.edge_counts)])
+        loopy: list[int] = []
         if edges is None:
-            self.order = np.arange(self.n)
-            self.edge_counts = np.maximum(self.sizes - 1, 0)
-            self.forest = chains(self.sizes)
-            n_forest = self.n
+            self.forest, order = chains(self.sizes), np.arange(self.n)
         else:
-            self.edge_counts = np.array([len(e) for e in edges], dtype=np.int64)
-            edge_starts = np.concatenate([[0], np.cumsum(self.edge_counts)])
-            trees = [preorder(int(n), e) for n, e in zip(self.sizes, edges, strict=True)]
-            self.forest, order = join(trees, starts, edge_starts)
-            n_forest = order.size
-            loopy = [i for i, tree in enumerate(trees) if tree is None]
-            self.order = np.concatenate([order, *(np.arange(starts[i], starts[i + 1]) for i in loopy)])
-            at = n_forest
-            for i in loopy:
-                own = np.ones(int(self.sizes[i])) if counts is None else counts[starts[i] : starts[i + 1]]
-                solver, rows = self._solver(edges[i], own, exact), slice(at, at + own.size)
-                self.others.append(_Other(i, solver, rows, slice(edge_starts[i], edge_starts[i + 1])))
-                at = rows.stop
-        self.n_forest = n_forest
+            self.forest, order, loopy = forests(self.sizes, edges, starts, self._edge_starts)
+        self.n_forest = order.size
+        self.order = np.concatenate([order, *(np.arange(starts[i], starts[i + 1]) for i in loopy)])
         self._row = np.empty(self.n, dtype=np.int64)
         self._row[self.order] = np.arange(self.n)
         self.owner = np.repeat(np.arange(self.sizes.size), self.sizes)[self.order]  # the network of each row
         self.counts = np.ones(self.n) if counts is None else counts[self.order]
+        self._solvers: dict[tuple[bytes, bytes], Any] = {}
+        rows = ((i, self.rows_of(i)) for i in loopy)
+        self.others = [_Other(i, self.solver_of(i, exact), slice(own[0], own[-1] + 1)) for i, own in rows]
         self.loss = compiled_loss(loss, np.full(self.n, k), self.counts)
         self.costs = loss_of(loss, np.array([k]), np.ones(1))[1][0]
         self.weight = np.ones(self.sizes.size) if weight is None else weight
@@ -122,15 +113,12 @@ class Networks:
         first = np.arange(max(int(self.sizes[i]) - 1, 0))
         return np.column_stack([first, first + 1])
 
-    def solver_of(self, i: int) -> Any:
-        """What plays network ``i`` by itself, its nodes in their own order; forests are always played exactly."""
-        for other in self.others:
-            if other.number == i:
-                return other.solver
-        return self._solver(self.edges_of(i), self.counts[self.rows_of(i)], "auto")
+    def solver_of(self, i: int, exact: Any = "auto") -> Any:
+        """What plays network ``i`` by itself, its nodes in their own order; made once for all that are alike.
 
-    def _solver(self, edges: np.ndarray, counts: np.ndarray, exact: Any) -> Any:
-        """What plays a graph with these counts at its nodes; made once for all that are alike."""
+        Networks with cycles have theirs from the start, so that ``exact`` then plays no part.
+        """
+        edges, counts = self.edges_of(i), self.counts[self.rows_of(i)]
         key = edges.tobytes(), counts.tobytes()
         if key not in self._solvers:
             states = np.full(counts.size, self.k)
@@ -231,11 +219,9 @@ class Networks:
         rounds = _CYCLE_ROUNDS if self.others else 1 if smoothing else _COLD_ROUNDS
         found = sweeps.sweep(self, *scores, state, rounds, run)
         if smoothing:
-            return found.equilibrium(self.replies(state), state)
-        upper = sweeps.ceilings(self, *scores, state)
-        value = found.scored + found.risk
-        q: Any = found.nodes, found.pairs
-        return Equilibrium(value, q, self.replies(state), np.maximum(upper - value, 0.0), found.risk, state=state)
+            return found
+        upper, value = sweeps.ceilings(self, *scores, state), found.value - found.entropy + found.risk
+        return replace(found, value=value, gap=np.maximum(upper - value, 0.0), entropy=found.risk, reply=None)
 
     def argmax(self, S: np.ndarray, T: np.ndarray, run: Run, **options: Any) -> np.ndarray:
         """The best labelling (n,), in the order of rows; ``options`` as those of ``MarkovGame.maximise``."""
@@ -251,7 +237,7 @@ class Networks:
             messages.inward(t, f, np.zeros_like(f), E, 0.0, inside)
             messages.decode(t, f, E, inside, labels)
         found = run(
-            lambda one: one.solver.maximise(S[one.rows], self.edge_tables(T, one), **options),
+            lambda one: one.solver.maximise(S[one.rows], self.edge_tables(T, one.number), **options),
             [(one,) for one in self.others],
         )
         for one, labelling in zip(self.others, found, strict=True):
@@ -266,7 +252,10 @@ class Networks:
         width = self.costs.shape[0]
         return np.concatenate([state.p, *(own[0][:, :width] for own in state.others)])
 
-    def edge_tables(self, T: np.ndarray, one: _Other) -> np.ndarray:
-        """A network's edge scores."""
-        shape = (one.edges.stop - one.edges.start, self.k, self.k)
-        return np.broadcast_to(T, shape) if len(T) == 1 else T[one.edges]
+    def between(self, i: int) -> slice:
+        """The edges of network ``i`` among all."""
+        return slice(self._edge_starts[i], self._edge_starts[i + 1])
+
+    def edge_tables(self, T: np.ndarray, i: int) -> np.ndarray:
+        """The edge scores of network ``i``."""
+        return np.broadcast_to(T, (self.edge_counts[i], self.k, self.k)) if len(T) == 1 else T[self.between(i)]

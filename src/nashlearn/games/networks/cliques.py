@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["CliqueArrays", "Cliques", "TooWideError", "clique_tree", "columns_of", "table_of"]
+__all__ = ["CliqueArrays", "Cliques", "TooWideError", "clique_tree", "columns_of", "relatives", "table_of"]
 
 
 class TooWideError(ValueError):
@@ -51,6 +51,15 @@ def columns_of(t: CliqueArrays, c: int) -> np.ndarray:
     """The column of clique ``c`` that each entry of its parent's table, flat, belongs to."""
     u = t.parent[c]
     return t.maps[t.map[c] : t.map[c] + t.rows[u] * t.columns[u]]
+
+
+def relatives(parent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """First children and next siblings, -1 where there are none, from parents in preorder."""
+    child, sibling = np.full(parent.size, -1), np.full(parent.size, -1)
+    for c in range(parent.size - 1, -1, -1):
+        if parent[c] >= 0:
+            sibling[c], child[parent[c]] = child[parent[c]], c
+    return child, sibling
 
 
 @dataclass(frozen=True)
@@ -125,12 +134,7 @@ def clique_tree(n: int, edges: np.ndarray, n_states: np.ndarray, limit: float) -
     rows = np.array([states[v] for v in preorder], dtype=np.int64)
     columns = np.array([math.prod(states[u] for u in separators[v]) for v in preorder], dtype=np.int64)
     parent = np.array([number.get(parent_node[v], -1) for v in preorder], dtype=np.int64)
-    child, sibling = np.full(n, -1), np.full(n, -1)
-    for v in preorder:
-        chain = [number[u] for u in children[v]]
-        if chain:
-            child[number[v]] = chain[0]
-            sibling[chain[:-1]] = chain[1:]
+    child, sibling = relatives(parent)
     table = np.concatenate([[0], np.cumsum(rows * columns)]).astype(np.int64)
     maps, starts = [], np.zeros(n, dtype=np.int64)
     shared: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}

@@ -103,29 +103,6 @@ def _message_numbers(t: CliqueArrays, alive: np.ndarray) -> np.ndarray:
     return np.where(needed, np.cumsum(needed).reshape(needed.shape) - 1, -1)
 
 
-def _clique_rows(
-    build: Builder,
-    t: CliqueArrays,
-    c: int,
-    alive: np.ndarray,
-    E: np.ndarray,
-    L: np.ndarray,
-    message: np.ndarray,
-    reply: np.ndarray,
-) -> None:
-    """``m_c(s) - (L' p)(a) - sum of the children's messages >= E(a, s)``, for the entries alive."""
-    columns, start = t.columns[c], t.table[c]
-    x = np.flatnonzero(alive[start : start + t.rows[c] * columns])
-    a, s, ids = x // columns, x % columns, np.arange(x.size)
-    build.add(ids, message[c, s], np.ones(x.size))
-    d = t.child[c]
-    while d >= 0:
-        build.add(ids, message[d, t.maps[t.map[d] + x]], np.full(x.size, -1.0))
-        d = t.sibling[d]
-    build.replies(a, L, int(reply[t.node[c]]))
-    build.close(E[start + x] + L[-1, a])
-
-
 class Assembled(NamedTuple):
     """A network's programme ``min <objective, y>``, ``G y >= h``, and a point ``y`` strictly within.
 
@@ -163,11 +140,22 @@ class Cover(NamedTuple):
 
 
 def assemble(t: CliqueArrays, alive: np.ndarray, E: np.ndarray, costs: list[np.ndarray]) -> Assembled:
-    """The programme of a clique tree with tables ``E``, of whose entries those ``alive`` count."""
+    """The programme of a clique tree with tables ``E``, of whose entries those ``alive`` count: for each a row
+
+    ``m_c(s) - (L' p)(a) - sum of the children's messages >= E(a, s)``.
+    """
     message, build = _message_numbers(t, alive), Builder()
     reply = reply_numbers(int(message.max()) + 1, costs)
-    for c in range(t.node.size):
-        _clique_rows(build, t, c, alive, E, costs[t.node[c]], message, reply)
+    for c, v in enumerate(t.node):
+        x = np.flatnonzero(table_of(t, c, alive))
+        (a, s), ids = np.divmod(x, t.columns[c]), np.arange(x.size)
+        build.add(ids, message[c, s], np.ones(x.size))
+        d = t.child[c]
+        while d >= 0:
+            build.add(ids, message[d, t.maps[t.map[d] + x]], np.full(x.size, -1.0))
+            d = t.sibling[d]
+        build.replies(ids, a, costs[v], int(reply[v]))
+        build.close(E[t.table[c] + x] + costs[v][-1, a])
     y = np.zeros(reply[-1])
     _cover(t, message, costs, y)
     return assembled(build, y, message[t.parent < 0, 0], reply, costs)

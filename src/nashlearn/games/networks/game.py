@@ -21,15 +21,7 @@ from nashlearn.games.catalogue import LOSSES, named_costs
 from nashlearn.games.networks.cliques import TooWideError, clique_tree
 from nashlearn.games.networks.junction import CliqueSolver
 from nashlearn.games.networks.outcome import Labeling, warn_of_time
-from nashlearn.games.networks.polytopes import (
-    NONE_LEFT,
-    Labellings,
-    LocalPolytope,
-    Replies,
-    node_loss,
-    packed,
-    unpacked,
-)
+from nashlearn.games.networks.polytopes import NONE_LEFT, Labellings, LocalPolytope, Replies, node_loss, packed
 from nashlearn.games.networks.replies import Hamming, NodeCosts
 from nashlearn.solvers.threads import threads
 
@@ -108,6 +100,7 @@ class MarkovGame(Game):
     and is then its own label, see ``nashlearn.games.networks.polytopes.LocalPolytope``.
     """
 
+    labels: Labellings
     smooths = True
 
     def __init__(self, edges: Any, n_states: Any, loss: Any, weights: Any, exact: Any):
@@ -212,11 +205,10 @@ class MarkovGame(Game):
         game, rows, alone = self._rows(scores)
         if not (np.isfinite(smoothing) and smoothing >= 0):
             raise ValueError(f"smoothing must be finite and not negative; got {smoothing!r}")
-        m, k = len(self.edges), int(self._states.max())
 
         def play(i: int) -> Equilibrium:
             before = None if start is None else start.state[i]
-            return game.solver.solve(*unpacked(rows[i], m, k), float(smoothing), tol, before)
+            return game.solver.solve(*game.labels.parts(rows[i]), float(smoothing), tol, before)
 
         found = threads(joblib.effective_n_jobs(n_jobs))(play, [(i,) for i in range(len(rows))])
         state = [one.state for one in found]
@@ -236,8 +228,7 @@ class MarkovGame(Game):
         Warns where that is not proved to be the best.
         """
         game, rows, alone = self._rows(scores)
-        m, k = len(self.edges), int(self._states.max())
-        found = [game.solver.maximise(*unpacked(row, m, k)) for row in rows]
+        found = [game.solver.maximise(*game.labels.parts(row)) for row in rows]
         for one in found:
             if one.score == -np.inf:
                 unfound = "no labelling that is allowed was found in time; give maximise a larger time_limit"
@@ -265,7 +256,7 @@ class MarkovGame(Game):
 
         check_options(**options)
         game, rows, _ = self._rows(scores)
-        return game.solver.maximise(*unpacked(rows[0], len(self.edges), int(self._states.max())), **options)
+        return game.solver.maximise(*game.labels.parts(rows[0]), **options)
 
     def score(self, scores: Any, y: Any) -> Any:
         """The score of the labelling ``y`` (n,), or those of (b, n)."""
@@ -284,7 +275,7 @@ class MarkovGame(Game):
 
     def _rows(self, scores: Any) -> tuple[MarkovGame, np.ndarray, bool]:
         """The game of as many nodes as scores have, these packed and checked, and whether they came as a pair."""
-        m, k = len(self.edges), int(self._states.max())
+        m, k = self.labels.m, self.labels.k
         alone = isinstance(scores, (tuple, list)) and len(scores) == 2
         if alone:
             f, T = (np.asarray(part, dtype=np.float64) for part in scores)
@@ -307,7 +298,7 @@ class MarkovGame(Game):
                 )
         game = self.sized((rows.shape[1] - m * k * k) // k)
         for row in rows:
-            game._check(*unpacked(row, m, k))
+            game._check(*game.labels.parts(row))
         return game, rows, alone
 
     def _check(self, f: np.ndarray, T: np.ndarray) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nashlearn.games.networks import exact, messages
+from nashlearn.game import Equilibrium
+from nashlearn.games.networks import exact, messages, stars
 from nashlearn.games.networks.cliques import Cliques, table_of
-from nashlearn.games.networks.outcome import Improved, Labeling
+from nashlearn.games.networks.outcome import Labeling
 from nashlearn.games.networks.solver import Solver
 
 __all__ = ["CliqueSolver"]
@@ -76,13 +77,14 @@ class CliqueSolver(Solver):
         messages.decode(t, f, E, inside, labels)
         return Labeling(labels, float(best), float(best), "optimal" if best > -np.inf else "infeasible")
 
-    def _played(self, f: np.ndarray, T: np.ndarray) -> tuple[float, float, tuple[np.ndarray, np.ndarray], np.ndarray]:
+    def _played(self, f: np.ndarray, T: np.ndarray) -> Equilibrium:
         t, E = self.cliques.arrays, self.tables(T)
         best, reduced, Q, p = exact.solve(t, f, E, self.costs)
         upper = messages.inward(t, np.zeros_like(f), self._lift(p, f.shape), reduced, 0.0, self._room())
         nodes, pairs = self.marginals(Q)
         used = Q > 0
-        return best + upper, best + float(Q[used] @ reduced[used]) + self.risk(nodes), (nodes, pairs), p
+        gap = upper - float(Q[used] @ reduced[used]) - self.risk(nodes)
+        return self.certified(best + upper, gap, nodes, pairs, p)
 
     def cover(self, unit: float) -> exact.Cover:
         """The programme with scores left open, in units of ``unit``: one row for each entry of a clique's table."""
@@ -110,8 +112,8 @@ class CliqueSolver(Solver):
 
     def improve(
         self, f: np.ndarray, T: np.ndarray, smoothing: float, state: tuple[np.ndarray, ...], rounds: int
-    ) -> Improved:
-        """Sweep ``rounds`` times with smoothing from the replies in ``state``: the value at them, and marginals."""
+    ) -> Equilibrium:
+        """Sweep ``rounds`` times with smoothing from the replies in ``state``, in place."""
         (p,) = state
         t, E = self.cliques.arrays, self.tables(T)
         lift = self._lift(p, f.shape)
@@ -122,7 +124,9 @@ class CliqueSolver(Solver):
         messages.beliefs(t, t.table, f, lift, E, smoothing, inside, outside, B)
         Q = self._normalised(B, smoothing)
         nodes, pairs = self.marginals(Q)
-        return Improved(float(inside[t.parent < 0, 0].sum()), nodes, pairs, pairs, 0.0, self._entropy(Q))
+        gap = float(stars.expected(self.loss, p, nodes)) - self.risk(nodes)
+        upper = float(inside[t.parent < 0, 0].sum())
+        return self.certified(upper, gap, nodes, pairs, p, smoothing * self._entropy(Q))
 
     def ceiling(self, f: np.ndarray, T: np.ndarray, state: tuple[np.ndarray, ...]) -> float:
         """What the best adversary gets against the replies in ``state``, without smoothing."""

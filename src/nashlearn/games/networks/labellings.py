@@ -24,7 +24,7 @@ from nashlearn.games.networks.cuts import cut
 from nashlearn.games.networks.outcome import Labeling
 from nashlearn.games.networks.programme import Builder
 from nashlearn.games.networks.replies import Hamming
-from nashlearn.games.networks.search import Search, deficits
+from nashlearn.games.networks.search import Search, deficits, reparametrised
 from nashlearn.games.networks.stars import Incidence
 
 __all__ = ["METHODS", "check_options"]
@@ -42,14 +42,9 @@ _MIP_GAP = 1e-3  # unit of the programme, in those of the scores: HiGHS allows i
 _PACE = 200_000  # pairs a second that HiGHS is given, which minds its clock only once it has read them
 
 
-@njit(cache=True, nogil=True)
-def _score(g, f, T, labels):
-    total = 0.0
-    for v in range(f.shape[0]):
-        total += f[v, labels[v]]
-    for e in range(g.ends.shape[0]):
-        total += T[g.table[e], labels[g.ends[e, 0]], labels[g.ends[e, 1]]]
-    return total
+def _score(g: Incidence, f: np.ndarray, T: np.ndarray, labels: np.ndarray) -> float:
+    u, v = labels[g.ends.T]
+    return float(f[np.arange(len(f)), labels].sum() + T[g.table, u, v].sum())
 
 
 @njit(cache=True, nogil=True)
@@ -98,20 +93,6 @@ def _improve(g, f, T, labels):
                 changed = True
 
 
-@njit(cache=True, nogil=True)
-def _messages(g, T, alpha, mu):
-    """``max_b T(a, b) - alpha(b)`` for both ends of each edge."""
-    k = alpha.shape[2]
-    for e in range(g.ends.shape[0]):
-        table = T[g.table[e]]
-        mu[e] = -np.inf
-        for a in range(k):
-            for b in range(k):
-                if table[a, b] > -np.inf:
-                    mu[e, 0, a] = max(mu[e, 0, a], table[a, b] - alpha[e, 1, b])
-                    mu[e, 1, b] = max(mu[e, 1, b], table[a, b] - alpha[e, 0, a])
-
-
 class _Ascent:
     """The state of a search: the best bound with its multipliers, and the best labeling."""
 
@@ -146,7 +127,7 @@ class _Ascent:
         """Cool down, decoding on the way, until the labelling is proved best or the clock says ``until``."""
         n, k = self.f.shape
         free = Hamming(np.zeros(n))
-        p, q, mu = np.zeros((n, k)), np.zeros((n, k)), np.empty_like(self.alpha)
+        p, q = np.zeros((n, k)), np.zeros((n, k))
         cold = stars.heated(self.T, 0.0)
         for smoothing in _COOLING * self.unit:
             tables = stars.heated(self.T, 0.1 * smoothing)
@@ -157,10 +138,11 @@ class _Ascent:
             bound = stars.bound(free, self.g, self.possible_f, cold, 0.0, p, self.alpha)
             if bound < self.bound:
                 self.bound, self.best_alpha = bound, self.alpha.copy()
-            _messages(self.g, self.T, self.alpha, mu)
+            tables = self.T[self.g.table]
+            told = (tables - self.alpha[:, 1, None, :]).max(axis=2), (tables - self.alpha[:, 0, :, None]).max(axis=1)
             order = np.argsort(-np.partition(q, -1, axis=1)[:, -1], kind="stable")
             labels = np.zeros(n, dtype=np.int64)
-            _decode(self.g, self.possible_f, self.T, mu, order, labels)
+            _decode(self.g, self.possible_f, self.T, np.stack(told, axis=1), order, labels)
             self.offer(labels)
             if self.proved or time.monotonic() > until:
                 break
@@ -214,7 +196,7 @@ class _Ascent:
         _improve(self.g, self.f, self.T, labels)
         score = _score(self.g, self.f, self.T, labels)
         if score > self.score:
-            self.labels, self.score = labels, float(score)
+            self.labels, self.score = labels, score
 
     def ended(self, otherwise: str) -> Labeling:
         """What was found, with the status ``otherwise`` where nothing is proved."""
@@ -224,14 +206,10 @@ class _Ascent:
 
     def possible(self) -> np.ndarray:
         """Labels (n, k) that may be in a labelling better than the best found."""
-        reduced = np.where(self.possible_f > -np.inf, self.possible_f, np.inf)
-        for side in (0, 1):
-            np.add.at(reduced, self.g.ends[:, side], self.best_alpha[:, side])
-        allowed = np.isfinite(reduced)  # a multiplier of inf: a neighbour has ruled the label out
-        reduced[~allowed] = -np.inf
+        reduced = reparametrised(self.g, self.possible_f, self.best_alpha)
         short = reduced.max(axis=1, keepdims=True) - reduced
         slack = _ROUNDING * max(abs(self.bound), self.unit)
-        return (self.bound - short >= self.score - slack) & allowed
+        return (self.bound - short >= self.score - slack) & (reduced > -np.inf)
 
 
 def _begun(g: Incidence, f: np.ndarray, T: np.ndarray, until: float) -> _Ascent:
@@ -260,12 +238,13 @@ def _exact(g: Incidence, f: np.ndarray, T: np.ndarray, time_limit: float) -> Lab
         search.restrict()
         left = (search.possible_f > -np.inf).sum(axis=1)
         if np.prod(left[g.ends], axis=1).sum() <= _PACE * (until - time.monotonic()):
-            return _integer_programme(search, until)
-        search.exhaust(until)
+            _integer_programme(search, until)
+        else:
+            search.exhaust(until)
     return search.ended("time limit")
 
 
-def _integer_programme(search: _Ascent, until: float) -> Labeling:
+def _integer_programme(search: _Ascent, until: float) -> None:
     """Choose among the labels still possible: one for each node, and the edges' pairs that follow."""
     g, f, T = search.g, search.f, search.T
     possible = search.possible_f > -np.inf
@@ -306,15 +285,11 @@ def _integer_programme(search: _Ascent, until: float) -> Labeling:
     if answer.x is not None:
         chosen = np.where(possible, np.where(node >= 0, answer.x[node], 0.0), -1.0)
         search.offer(chosen.argmax(axis=1).astype(np.int64))
-    if answer.status == 2 and search.score == -np.inf:
-        return Labeling(search.labels, -np.inf, -np.inf, "infeasible")
-    if answer.status in (0, 2):  # solved, or nothing among the labels left beats the labelling at hand
-        return Labeling(search.labels, search.score, search.score, "optimal")
     dual = getattr(answer, "mip_dual_bound", None)
-    bound = search.bound
-    if dual is not None and np.isfinite(dual):
-        bound = min(bound, max(-dual * unit, search.score))
-    return Labeling(search.labels, search.score, float(bound), "time limit")
+    if answer.status in (0, 2):  # solved, or nothing among the labels left beats the labelling at hand
+        search.bound = search.score
+    elif dual is not None and np.isfinite(dual):
+        search.bound = min(search.bound, -float(dual) * unit)
 
 
 def check_options(method: Any = "exact", time_limit: Any = 60.0) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nashlearn.games.networks.cliques import CliqueArrays
+from nashlearn.games.networks.cliques import CliqueArrays, relatives
 from nashlearn.games.networks.forest import Forest
 
-__all__ = ["chains", "components", "join", "preorder"]
+__all__ = ["chains", "components", "forests"]
 
 
 def chains(sizes: np.ndarray) -> Forest:
@@ -23,72 +23,54 @@ def chains(sizes: np.ndarray) -> Forest:
     return Forest(parent, child, np.full(n, -1), np.maximum(table, 0), np.zeros(n, dtype=np.bool_))
 
 
-def preorder(n: int, edges: np.ndarray) -> tuple[np.ndarray, ...] | None:
-    """Nodes in depth-first preorder, parents, edges to them and whether those run upwards; None for a cycle."""
+def forests(
+    sizes: np.ndarray, edges: Sequence[np.ndarray], starts: np.ndarray, edge_starts: np.ndarray
+) -> tuple[Forest, np.ndarray, list[int]]:
+    """All graphs without cycles as one forest, the numbers of its nodes among all networks', and the other graphs."""
+    found: list[tuple[int, int, int, bool]] = []
+    loopy = []
+    for i, (n, own) in enumerate(zip(sizes.tolist(), edges, strict=True)):
+        tree = _preorder(n, own.tolist(), len(found), int(starts[i]), int(edge_starts[i]))
+        if tree is None:
+            loopy.append(i)
+        else:
+            found.extend(tree)
+    order, parent, table, flipped = np.array(found, dtype=np.int64).reshape(-1, 4).T.copy()
+    return Forest(parent, *relatives(parent), table, flipped.astype(np.bool_)), order, loopy
+
+
+def _preorder(
+    n: int, edges: list[list[int]], first: int, start: int, edge_start: int
+) -> list[tuple[int, int, int, bool]] | None:
+    """Nodes in depth-first preorder, parents, edges to them and whether those run upwards; None for a cycle.
+
+    Nodes and edges are numbered from their starts on, parents as the rows from ``first`` on.
+    """
     if len(edges) >= n > 0:
         return None
-    near: list[list[tuple[int, int]]] = [[] for _ in range(n)]
-    for e, (u, v) in enumerate(edges.tolist()):
-        near[u].append((v, e))
-        near[v].append((u, e))
+    near: list[list[tuple[int, int, bool]]] = [[] for _ in range(n)]
+    for e, (u, v) in enumerate(edges):
+        near[u].append((v, e, False))
+        near[v].append((u, e, True))
     seen = [False] * n
-    order: list[int] = []
-    parent: list[int] = []
-    edge: list[int] = []
+    found: list[tuple[int, int, int, bool]] = []
     for root in range(n):
-        stack = [] if seen[root] else [(root, -1, -1)]
+        stack = [] if seen[root] else [(root, -1, -1, False)]
         while stack:
-            v, above, e = stack.pop()
+            v, above, e, upward = stack.pop()
             if seen[v]:
                 return None
             seen[v] = True
-            position = len(order)
-            order.append(v)
-            parent.append(above)
-            edge.append(e)
-            stack.extend((u, position, d) for u, d in near[v] if d != e)
-    nodes, edge_of = np.array(order, dtype=np.int64), np.array(edge, dtype=np.int64)
-    upward = np.array([e >= 0 and edges[e, 0] == v for v, e in zip(order, edge, strict=True)], dtype=np.bool_)
-    return nodes, np.array(parent, dtype=np.int64), edge_of, upward
-
-
-def join(
-    trees: Sequence[tuple[np.ndarray, ...] | None], starts: np.ndarray, edge_starts: np.ndarray
-) -> tuple[Forest, np.ndarray]:
-    """All forests as one, and the numbers of its nodes among all networks'."""
-    order, parents, tables, flipped = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], []
-    at = 0
-    for i, tree in enumerate(trees):
-        if tree is None:
-            continue
-        nodes, parent, edge, upward = tree
-        order.append(starts[i] + nodes)
-        parents.append(np.where(parent >= 0, parent + at, -1))
-        tables.append(np.where(edge >= 0, edge + edge_starts[i], 0))
-        flipped.append(upward)
-        at += nodes.size
-    parent = np.concatenate(parents)
-    child, sibling = np.full(at, -1), np.full(at, -1)
-    for i in range(at - 1, -1, -1):
-        if parent[i] >= 0:
-            sibling[i], child[parent[i]] = child[parent[i]], i
-    flips = np.concatenate([np.zeros(0, np.bool_), *flipped])
-    return Forest(parent, child, sibling, np.concatenate(tables), flips), np.concatenate(order)
+            row = first + len(found)
+            found.append((start + v, above, edge_start + e if e >= 0 else 0, upward))
+            stack.extend((u, row, d, up) for u, d, up in near[v] if d != e)
+    return found
 
 
 def components(t: CliqueArrays, rows: np.ndarray) -> CliqueArrays:
     """Some whole components of a forest as a forest of their own."""
     position = np.full(t.node.size + 1, -1)
     position[rows] = np.arange(rows.size)
-    parent, child, sibling = (position[x[rows]] for x in (t.parent, t.child, t.sibling))
-    return CliqueArrays(
-        np.arange(rows.size),
-        t.rows[rows],
-        t.columns[rows],
-        parent,
-        child,
-        sibling,
-        t.table[rows],
-        t.map[rows],
-        t.maps,
-    )
+    relations = {name: position[getattr(t, name)[rows]] for name in ("parent", "child", "sibling")}
+    own = {name: getattr(t, name)[rows] for name in ("rows", "columns", "table", "map")}
+    return t._replace(node=np.arange(rows.size), **relations, **own)

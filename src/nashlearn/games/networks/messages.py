@@ -37,6 +37,17 @@ def _fill(t, c, skip, f, lift, E, inside, b):
 
 
 @njit(cache=True, nogil=True)
+def _fill_all(t, c, skip, f, lift, E, inside, outside, b):
+    """The same with what is outside."""
+    _fill(t, c, skip, f, lift, E, inside, b)
+    if t.parent[c] >= 0:
+        rows, columns = t.rows[c], t.columns[c]
+        for a in range(rows):
+            for s in range(columns):
+                b[a * columns + s] += outside[c, s]
+
+
+@njit(cache=True, nogil=True)
 def _pool(values, index, size, eps, out, total):
     """``out[i] = eps log sum exp(values / eps)`` over the entries with that index; -inf where there are none."""
     for i in range(out.size):
@@ -83,14 +94,9 @@ def _tell_parent(t, c, f, lift, E, eps, inside, b, index, total):
 def _tell_child(t, c, f, lift, E, eps, inside, outside, b, total):
     """What lies outside clique ``c``, from its parent."""
     u = t.parent[c]
-    _fill(t, u, c, f, lift, E, inside, b)
-    rows, columns = t.rows[u], t.columns[u]
-    if t.parent[u] >= 0:
-        for a in range(rows):
-            for s in range(columns):
-                b[a * columns + s] += outside[u, s]
-    start = t.map[c]
-    _pool(b, t.maps[start : start + rows * columns], rows * columns, eps, outside[c, : t.columns[c]], total)
+    _fill_all(t, u, c, f, lift, E, inside, outside, b)
+    start, size = t.map[c], t.rows[u] * t.columns[u]
+    _pool(b, t.maps[start : start + size], size, eps, outside[c, : t.columns[c]], total)
 
 
 @njit(cache=True, nogil=True)
@@ -139,11 +145,7 @@ def sweep(loss, t, f, lift, E, eps, p, inside, outside):
         if t.parent[c] >= 0:
             _tell_child(t, c, f, lift, E, eps, inside, outside, b, total)
         lift[v, :rows] = 0.0
-        _fill(t, c, -1, f, lift, E, inside, b)
-        if t.parent[c] >= 0:
-            for a in range(rows):
-                for s in range(columns):
-                    b[a * columns + s] += outside[c, s]
+        _fill_all(t, c, -1, f, lift, E, inside, outside, b)
         _row_index(rows, columns, index)
         _pool(b, index, rows * columns, eps, reward[0, :rows], total)
         replies.reply(loss, v, reward, rows, eps, p, scratch)
@@ -163,12 +165,6 @@ def beliefs(t, place, f, lift, E, eps, inside, outside, B):
     size = (t.rows * t.columns).max()
     b, total = np.empty(size), np.empty(size)
     for c in range(t.node.size):
-        rows, columns = t.rows[c], t.columns[c]
-        inner = t.parent[c] >= 0
-        if inner:
+        if t.parent[c] >= 0:
             _tell_child(t, c, f, lift, E, eps, inside, outside, b, total)
-        _fill(t, c, -1, f, lift, E, inside, b)
-        for a in range(rows):
-            for s in range(columns):
-                x = a * columns + s
-                B[place[c] + x] = b[x] + outside[c, s] if inner else b[x]
+        _fill_all(t, c, -1, f, lift, E, inside, outside, B[place[c] :])

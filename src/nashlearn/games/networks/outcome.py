@@ -7,22 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Improved", "Labeling", "warn_of_gap", "warn_of_time"]
-
-
-class Improved(NamedTuple):
-    """What some sweeps led to: the smoothed value, or a bound on it, and marginals of the adversary.
-
-    ``own`` are the edges' own beliefs, for which a bound is attained; ``pairs`` agree with ``nodes``, and get less than
-    the bound against the replies by ``slack``. Where the value is exact both are the same.
-    """
-
-    value: float
-    nodes: np.ndarray
-    pairs: np.ndarray
-    own: np.ndarray
-    slack: float
-    entropy: float  # what smoothing is the weight of
+__all__ = ["Labeling", "warn_of_gap", "warn_of_time"]
 
 
 class Labeling(NamedTuple):

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-__all__ = ["NONE_LEFT", "Labellings", "LocalPolytope", "Replies", "node_loss", "packed", "unpacked"]
+__all__ = ["NONE_LEFT", "Labellings", "LocalPolytope", "Replies", "node_loss", "packed"]
 
 NONE_LEFT = "scores leave no labelling possible: the forbidden labels and pairs rule all of them out"
 
@@ -21,12 +21,6 @@ NONE_LEFT = "scores leave no labelling possible: the forbidden labels and pairs 
 def packed(nodes: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     """Nodes (n, k) and edges (m, k, k) as one packed point."""
     return np.concatenate([nodes.ravel(), pairs.ravel()])
-
-
-def unpacked(point: np.ndarray, m: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Views of a packed point: nodes (n, k) and the ``m`` edges (m, k, k)."""
-    split = point.size - m * k * k
-    return point[:split].reshape(-1, k), point[split:].reshape(m, k, k)
 
 
 class Labellings:
@@ -42,9 +36,14 @@ class Labellings:
         self.n, self.m, self.k = solver.n_states.size, len(solver.edges), int(solver.n_states.max())
         self.shape = (self.n * self.k + self.m * self.k**2,)
 
+    def parts(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Views of a packed point: nodes (n, k) and edges (m, k, k)."""
+        split = self.n * self.k
+        return point[:split].reshape(self.n, self.k), point[split:].reshape(self.m, self.k, self.k)
+
     def argmax(self, scores: np.ndarray) -> np.ndarray:
         """The best labelling (b, n) for each row of packed ``scores``. Cost: one max-product pass a row."""
-        found = [self._solver.maximise(*unpacked(row, self.m, self.k)) for row in np.asarray(scores, dtype=np.float64)]
+        found = [self._solver.maximise(*self.parts(row)) for row in np.asarray(scores, dtype=np.float64)]
         if any(one.score == -np.inf for one in found):
             raise ValueError(NONE_LEFT)
         return np.array([one.labels for one in found], dtype=np.int64).reshape(-1, self.n)

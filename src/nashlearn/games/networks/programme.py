@@ -133,12 +133,12 @@ class Builder:
         self.h.append(h)
         self.rows += h.size
 
-    def replies(self, labels: np.ndarray, L: np.ndarray, first: int) -> None:
-        """``-(L' p)`` at the labels of the new rows but for ``L[-1]``; the replies start at variable ``first``."""
+    def replies(self, rows: np.ndarray, labels: np.ndarray, L: np.ndarray, first: int) -> None:
+        """``-(L' p)`` at the labels of new ``rows`` but for ``L[-1]``; the replies start at variable ``first``."""
         steps = L[:-1] - L[-1]  # the last option takes what the others leave
         option, label = np.nonzero(steps)
         for a in np.unique(label):
-            of, where = option[label == a], np.flatnonzero(labels == a)
+            of, where = option[label == a], rows[labels == a]
             self.add(np.repeat(where, of.size), np.tile(first + of, where.size), np.tile(-steps[of, a], where.size))
 
     def simplex(self, first: int, options: int) -> None:

@@ -18,19 +18,25 @@ from numba import njit
 
 from nashlearn.games.networks.stars import Incidence
 
-__all__ = ["Search", "deficits"]
+__all__ = ["Search", "deficits", "reparametrised"]
 
 _GROWTH = 3.0  # of limits
 _FIRST = 1e-3  # limit, in units of the scores
 
 
-def deficits(g: Incidence, f: np.ndarray, T: np.ndarray, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """Deficits of labels (n, k) and of pairs (m, k, k), inf where forbidden, and the bound that they fall short of."""
-    node = np.where(f > -np.inf, f, 0.0)
-    left, right = g.ends.T
+def reparametrised(g: Incidence, f: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    """Scores of labels (n, k) with the multipliers of their edges, -inf where forbidden."""
+    node = np.where(f > -np.inf, f, np.inf)
     for side in (0, 1):
         np.add.at(node, g.ends[:, side], alpha[:, side])
-    node[~(np.isfinite(node) & (f > -np.inf))] = -np.inf  # a multiplier of inf: a neighbour has ruled the label out
+    node[np.isposinf(node)] = -np.inf  # a multiplier of inf: a neighbour has ruled the label out
+    return node
+
+
+def deficits(g: Incidence, f: np.ndarray, T: np.ndarray, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Deficits of labels (n, k) and of pairs (m, k, k), inf where forbidden, and the bound that they fall short of."""
+    node = reparametrised(g, f, alpha)
+    left, right = g.ends.T
     alive = node > -np.inf
     allowed = alive[left, :, None] & alive[right, None, :] & (T[g.table] > -np.inf)
     first, second = (np.where(np.isfinite(alpha[:, side]), alpha[:, side], 0.0) for side in (0, 1))
@@ -187,19 +193,14 @@ def _choose(s, g, pair, level):
 def _walk(s, g, pair, limit, rounding, best, steps):
     """Take up to ``steps`` steps; the new limit and whether the search has come to its end."""
     for _ in range(steps):
+        level, complete = s.at[0], False
         if s.at[2]:
             s.at[2] = 0
-            if not _deepen(s):
-                total = s.total[s.at[0]]
-                if total <= limit:
-                    best[:] = s.label
-                    limit = total - rounding
-                s.at[0] -= 1
-                if s.at[0] < 0:
-                    return limit, True
-                _back(s, g, s.at[0])
-        level = s.at[0]
-        if s.tried[level] == s.size[level]:
+            complete = not _deepen(s)
+            if complete and s.total[level] <= limit:
+                best[:] = s.label
+                limit = s.total[level] - rounding
+        if complete or s.tried[level] == s.size[level]:
             s.at[0] -= 1
             if s.at[0] < 0:
                 return limit, True

@@ -37,7 +37,7 @@ def swept(
     numbers = np.full((4, networks.sizes.size), np.inf)
     aim = tol * np.maximum(networks.sizes, 1)
     for _ in range(_LOOKS):
-        found = sweep(networks, S, T, state, _SWEEPS, run).equilibrium(networks.replies(state), state)
+        found = sweep(networks, S, T, state, _SWEEPS, run)
         new = numbers[1] > aim  # not settled at an earlier look
         rows = new[owner]
         p[rows], q[rows] = found.p[rows], found.q[0][rows]
@@ -59,16 +59,14 @@ def played(
 ) -> Equilibrium:
     """Play the games without smoothing, one by one."""
     p, q = np.zeros((networks.n, networks.costs.shape[0])), np.zeros((networks.n, networks.k))
-    starts, shared = np.concatenate([[0], np.cumsum(networks.edge_counts)]), len(T) == 1
-    pairs = np.zeros_like(T)
+    pairs, shared = np.zeros_like(T), len(T) == 1
 
     def play(i: int) -> tuple[Equilibrium, np.ndarray]:
-        rows, edges = networks.rows_of(i), slice(starts[i], starts[i + 1])
-        tables = np.broadcast_to(T, (edges.stop - edges.start, *T.shape[1:])) if shared else T[edges]
-        found = _one(networks.solver_of(i), S[rows], np.ascontiguousarray(tables), rows.size * tol)
+        rows, tables = networks.rows_of(i), np.ascontiguousarray(networks.edge_tables(T, i))
+        found = _one(networks.solver_of(i), S[rows], tables, rows.size * tol)
         p[rows], (q[rows], own) = found.p[:, : p.shape[1]], found.q
         if not shared:
-            pairs[edges] = own
+            pairs[networks.between(i)] = own
         return found, networks.weight[i] * own.sum(axis=0, keepdims=True)
 
     every = run(play, [(i,) for i in range(networks.sizes.size)])
@@ -86,9 +84,8 @@ def _one(solver: Any, f: np.ndarray, T: np.ndarray, tol: float) -> Equilibrium:
         state = solver.start()
         for smoothing in unit * _COOLING:
             seen = solver.improve(f, T, float(smoothing), state, 2 * _SWEEPS)
-            value = np.asarray(solver.secured(f, T, seen.nodes, seen.pairs))
-            gap = np.maximum(solver.ceiling(f, T, state) - value, 0.0)
-            if gap <= tol:
-                q: Any = seen.nodes, seen.pairs
-                return Equilibrium(value, q, state[0], gap, np.asarray(solver.risk(seen.nodes)))
+            upper = solver.ceiling(f, T, state)
+            found = solver.certified(upper, upper - solver.secured(f, T, *seen.q), *seen.q, state[0])
+            if found.gap <= tol:
+                return found
     return solver.solve(f, T, 0.0, np.inf)

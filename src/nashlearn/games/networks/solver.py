@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from nashlearn.game import Equilibrium
 from nashlearn.games.networks import stars
-from nashlearn.games.networks.outcome import Improved, warn_of_gap
+from nashlearn.games.networks.outcome import warn_of_gap
 
 __all__ = ["Solver"]
 
@@ -50,40 +51,53 @@ class Solver:
         Warns where ``tol``, or what the arithmetic allows at these costs, is missed. Where ``q`` secures nothing, since
         it has not left what is forbidden, the gap is infinite and the value is what ``p`` may lose.
         """
-        state, added = None, 0.0
+        state = None
         if smoothing:
             state = self.start() if start is None else tuple(part.copy() for part in start)
-            upper, gap, q, entropy = self._swept(f, T, smoothing, tol, state, max_iter)
-            p, added = state[0][:, : max(L.shape[0] for L in self.costs)], smoothing * entropy
+            found = self._swept(f, T, smoothing, tol, state, max_iter)
         else:
-            upper, lower, q, p = self._played(f, T)
-            gap = max(upper - lower, 0.0)
+            found = self._played(f, T)
             tol = max(tol, _ROUNDING * (1.0 + max(float(L.max()) for L in self.costs) * len(self.costs)))
-        if gap > tol:
-            warn_of_gap(gap, tol)
-        number: Any = np.float64
-        both: Any = q
-        risk, value = self.risk(q[0]), upper
-        if gap < np.inf:  # no more than rounding is on forbidden pairs
-            value, both = upper - gap, (q[0], np.where(np.isneginf(T), 0.0, q[1]))
-        return Equilibrium(number(value), both, p, number(gap), number(risk + added), number(risk), state=state)
+        if found.gap > tol:
+            warn_of_gap(float(found.gap), tol)
+        q: Any = found.q
+        if found.gap < np.inf:  # no more than rounding is on forbidden pairs
+            q = q[0], np.where(np.isneginf(T), 0.0, q[1])
+        return replace(found, q=q, p=found.p[:, : max(L.shape[0] for L in self.costs)], reply=None, state=state)
 
-    def _played(self, f: np.ndarray, T: np.ndarray) -> tuple[float, float, tuple[np.ndarray, np.ndarray], np.ndarray]:
-        """The game without smoothing: bounds of its value from above and below, marginals, and replies."""
+    def certified(
+        self,
+        upper: float,
+        gap: float,
+        nodes: np.ndarray,
+        pairs: np.ndarray,
+        p: np.ndarray,
+        added: float = 0.0,
+        reply: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> Equilibrium:
+        """Both players' strategies, of which ``p`` loses ``upper`` at most, and what smoothing has ``added``."""
+        risk, gap = self.risk(nodes), max(gap, 0.0)
+        value = upper - gap if gap < np.inf else upper
+        number: Any = np.float64
+        q: Any = nodes, pairs
+        return Equilibrium(number(value), q, p, number(gap), number(risk + added), number(risk), reply)
+
+    def _played(self, f: np.ndarray, T: np.ndarray) -> Equilibrium:
+        """The game without smoothing."""
         raise NotImplementedError
 
     def _swept(
         self, f: np.ndarray, T: np.ndarray, smoothing: float, tol: float, state: tuple[np.ndarray, ...], max_iter: int
-    ) -> tuple[float, float, tuple[np.ndarray, np.ndarray], float]:
-        """Sweep a smoothed game to a gap of ``tol``: its value at the replies, the gap, marginals and their entropy."""
+    ) -> Equilibrium:
+        """Sweep a smoothed game to a gap of ``tol``."""
         f, T = self._left(f, T)
         for _ in range(0, max_iter, self.sweeps):
-            seen = self.improve(f, T, smoothing, state, min(self.sweeps, max_iter))
-            gap = seen.slack + float(stars.expected(self.loss, state[0], seen.nodes)) - self.risk(seen.nodes)
-            gap = max(gap, 0.0) if self._avoids(T, seen.pairs) else np.inf
-            if gap <= tol:
+            found = self.improve(f, T, smoothing, state, min(self.sweeps, max_iter))
+            if not self._avoids(T, found.q[1]):
+                found = replace(found, value=found.value + found.gap, gap=np.float64(np.inf))  # type: ignore[arg-type]
+            if found.gap <= tol:
                 break
-        return seen.value, gap, (seen.nodes, seen.pairs), seen.entropy
+        return found
 
     def _left(self, f: np.ndarray, T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Scores without labels and pairs that are in no labelling, as far as sweeps need that."""
@@ -98,8 +112,8 @@ class Solver:
 
     def improve(
         self, f: np.ndarray, T: np.ndarray, smoothing: float, state: tuple[np.ndarray, ...], rounds: int
-    ) -> Improved:
-        """Sweep ``rounds`` times at ``smoothing > 0`` from ``state``, in place: the value there, and marginals."""
+    ) -> Equilibrium:
+        """Sweep ``rounds`` times at ``smoothing > 0`` from ``state``, in place."""
         raise NotImplementedError
 
     def risk(self, nodes: np.ndarray) -> float:

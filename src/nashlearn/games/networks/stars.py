@@ -25,6 +25,7 @@ from nashlearn.games.networks import replies
 __all__ = ["Heated", "Incidence", "agree", "beliefs", "bound", "expected", "heated", "incidence", "risk", "sweep"]
 
 _TINY = 1e-250
+_LEAST = 1e-300  # sum that others may be divided by
 
 
 class Incidence(NamedTuple):
@@ -152,7 +153,7 @@ def sweep(loss, g, f, h, e_v, p, alpha, q):
 def bound(loss, g, f, h, e_v, p, alpha):
     """The objective at ``p`` and ``alpha``: an upper bound on the game's value at these temperatures."""
     n, k = f.shape
-    lift, y, z = np.empty((1, k)), np.empty(k), np.empty(k)
+    lift, y, z, joint = np.empty((1, k)), np.empty(k), np.empty(k), np.empty((k, k))
     x = lift[0]
     value = 0.0
     for v in range(n):
@@ -168,28 +169,35 @@ def bound(loss, g, f, h, e_v, p, alpha):
                 x[a] = -np.inf
         value += _log_sum(x, k, e_v)
     for e in range(g.ends.shape[0]):
-        value += _edge_value(g, e, h, alpha, k, y, z)
+        value += _belief(g, e, h, alpha, k, y, z, joint)
     return value
 
 
 @njit(cache=True, nogil=True)
-def _edge_value(g, e, h, alpha, k, x, y):
-    """``eps log sum exp((T - alpha) / eps)`` of an edge."""
+def _belief(g, e, h, alpha, k, x, y, joint):
+    """``eps log sum exp((T - alpha) / eps)`` of an edge, and where ``eps > 0`` its distribution, into ``joint``."""
     i = g.table[e]
     if h.eps > 0.0:
         low = _lowered(alpha[e, 0], k, h.eps, x) + _lowered(alpha[e, 1], k, h.eps, y)
         total = 0.0
         for a in range(k):
             for b in range(k):
-                total += h.W[i, a, b] * x[a] * y[b]
+                joint[a, b] = h.W[i, a, b] * x[a] * y[b]
+                total += joint[a, b]
         if total > _TINY:
+            joint /= total
             return h.top[i] - low + h.eps * np.log(total)
     for a in range(k):
         for b in range(k):
             t = h.T[i, a, b]
-            x[b] = t - alpha[e, 0, a] - alpha[e, 1, b] if t > -np.inf else -np.inf
-        y[a] = _log_sum(x, k, h.eps)
-    return _log_sum(y, k, h.eps)
+            joint[a, b] = t - alpha[e, 0, a] - alpha[e, 1, b] if t > -np.inf else -np.inf
+        x[a] = _log_sum(joint[a], k, h.eps)
+    value = _log_sum(x, k, h.eps)
+    if h.eps > 0.0:
+        for a in range(k):
+            for b in range(k):
+                joint[a, b] = np.exp((joint[a, b] - value) / h.eps)
+    return value
 
 
 @njit(cache=True, nogil=True)
@@ -214,28 +222,9 @@ def risk(loss, q):
 def beliefs(g, h, alpha, pairs):
     """The edges' own distributions, for which the bound is attained; their sums need not agree with the nodes'."""
     k = pairs.shape[1]
-    row, column = np.empty(k), np.empty(k)
+    x, y = np.empty(k), np.empty(k)
     for e in range(g.ends.shape[0]):
-        i, joint = g.table[e], pairs[e]
-        _lowered(alpha[e, 0], k, h.eps, row)
-        _lowered(alpha[e, 1], k, h.eps, column)
-        top, total = -np.inf, 0.0
-        for a in range(k):
-            for b in range(k):
-                joint[a, b] = h.W[i, a, b] * row[a] * column[b]
-                total += joint[a, b]
-        if not total > _TINY:
-            total = 0.0
-            for a in range(k):
-                for b in range(k):
-                    t = h.T[i, a, b]
-                    joint[a, b] = t - alpha[e, 0, a] - alpha[e, 1, b] if t > -np.inf else -np.inf
-                    top = max(top, joint[a, b])
-            for a in range(k):
-                for b in range(k):
-                    joint[a, b] = np.exp((joint[a, b] - top) / h.eps)
-                    total += joint[a, b]
-        joint /= total
+        _belief(g, e, h, alpha, k, x, y, pairs[e])
 
 
 @njit(cache=True, nogil=True)
@@ -243,41 +232,34 @@ def agree(g, q, pairs):
     """Change edge beliefs into marginals that agree with the nodes' ``q``: scaled, then topped up [altschuler2017]_."""
     row, column = np.empty(q.shape[1]), np.empty(q.shape[1])
     for e in range(g.ends.shape[0]):
-        match(pairs[e], q[g.ends[e, 0]], q[g.ends[e, 1]], row, column)
+        _match(pairs[e], q[g.ends[e, 0]], q[g.ends[e, 1]], row, column)
 
 
 @njit(cache=True, nogil=True)
-def match(joint, left, right, row, column):
+def _scale_rows(joint, sums, down):
+    """Scale rows to these sums; ``down``: only those that exceed them. What is all but 0 stays as it is."""
+    for a in range(sums.size):
+        s = joint[a].sum()
+        if s > (sums[a] if down else _LEAST):
+            for b in range(sums.size):
+                joint[a, b] *= sums[a] / s
+
+
+@njit(cache=True, nogil=True)
+def _match(joint, left, right, row, column):
     """Change ``joint`` into one with marginals ``left`` and ``right``, keeping its zeros where that is possible."""
     k = left.size
     for _ in range(4):
-        for a in range(k):
-            s = joint[a].sum()
-            if s > 0.0:
-                for b in range(k):
-                    joint[a, b] *= left[a] / s
-        for b in range(k):
-            s = 0.0
-            for a in range(k):
-                s += joint[a, b]
-            if s > 0.0:
-                for a in range(k):
-                    joint[a, b] *= right[b] / s
-    for a in range(k):
-        s = joint[a].sum()
-        if s > left[a]:
-            for b in range(k):
-                joint[a, b] *= left[a] / s
+        _scale_rows(joint, left, False)
+        _scale_rows(joint.T, right, False)
+    _scale_rows(joint, left, True)
     missing = 0.0
     for a in range(k):
         row[a] = max(left[a] - joint[a].sum(), 0.0)
         missing += row[a]
     if missing > 0.0:
         for b in range(k):
-            s = 0.0
-            for a in range(k):
-                s += joint[a, b]
-            column[b] = max(right[b] - s, 0.0)
+            column[b] = max(right[b] - joint[:, b].sum(), 0.0)
         for a in range(k):
             if row[a] > 0.0:
                 for b in range(k):

@@ -20,7 +20,7 @@ from nashlearn.solvers.threads import Run
 if TYPE_CHECKING:
     from nashlearn.games.networks.batch import Networks
 
-__all__ = ["State", "Swept", "ceilings", "sweep"]
+__all__ = ["State", "ceilings", "sweep"]
 
 
 class State(NamedTuple):
@@ -31,32 +31,39 @@ class State(NamedTuple):
     smoothing: float
 
 
-class Swept(NamedTuple):
-    """What networks have come to: numbers for each, and the adversary's marginals, which the next round overwrites."""
-
-    value: np.ndarray  # of the smoothed games at the replies, or a bound on it where networks are relaxed
-    cost: np.ndarray  # <p, L q>
-    risk: np.ndarray  # min_p <p, L q>
-    scored: np.ndarray  # <scores, q>
-    slack: np.ndarray  # by how much the bound of a relaxed network exceeds what its marginals get against p
-    nodes: np.ndarray
-    pairs: np.ndarray  # of edges that share a table the weighted sum
-    own: np.ndarray | None  # the edges' own beliefs, for which bounds of relaxed networks are attained
-
-    def equilibrium(self, p: np.ndarray, state: State) -> Equilibrium:
-        """With replies ``p``, those of all rows. What smoothing adds is what is left of the value at ``p``."""
-        gap = np.maximum(self.cost - self.risk + self.slack, 0.0)
-        added = self.value - self.slack - self.cost - self.scored
-        reply = None if self.own is None else (self.nodes, self.own)
-        q: Any = self.nodes, self.pairs
-        return Equilibrium(self.value - gap, q, p, gap, self.risk + added, self.risk, reply, state)
-
-
-def sweep(networks: Networks, S: np.ndarray, T: np.ndarray, state: State, rounds: int, run: Run) -> Swept:
-    """Renew all replies ``rounds`` times, in place, at the smoothing of the state.
+def sweep(networks: Networks, S: np.ndarray, T: np.ndarray, state: State, rounds: int, run: Run) -> Equilibrium:
+    """Renew all replies ``rounds`` times, in place, at the smoothing of the state; the next call overwrites ``q``.
 
     ``S`` (n, k) scores nodes, ``T`` (m, k, k) edges, or (1, k, k) all of them alike. Cost: O(k^2) an edge and round.
     """
+    numbers, edges = _forests(networks, S, T, state, rounds, run)
+    results = run(
+        lambda one, own: one.solver.improve(
+            S[one.rows], networks.edge_tables(T, one.number), state.smoothing, own, rounds
+        ),
+        list(zip(networks.others, state.others, strict=True)),
+    )
+    nodes, beliefs = networks.room, None if networks.is_exact else edges.copy()
+    for one, seen in zip(networks.others, results, strict=True):
+        numbers[:, one.number] = seen.value, seen.gap, seen.entropy, seen.risk
+        nodes[one.rows] = seen.q[0]
+        for table, (_, pairs) in ((edges, seen.q), (beliefs, seen.reply or seen.q)):
+            if table is None:
+                continue
+            if len(T) == 1:
+                table[0] += networks.weight[one.number] * pairs.sum(axis=0)
+            else:
+                table[networks.between(one.number)] = pairs
+    value, gap, entropy, risk = numbers
+    reply = None if beliefs is None else (nodes, beliefs)
+    q: Any = nodes, edges
+    return Equilibrium(value, q, networks.replies(state), gap, entropy, risk, reply, state)
+
+
+def _forests(
+    networks: Networks, S: np.ndarray, T: np.ndarray, state: State, rounds: int, run: Run
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sweep the forests: values, gaps, entropies and risks of all networks, 0 for others, and edge marginals."""
     k, eps, shared, q = networks.k, state.smoothing, len(T) == 1, networks.room
     tops = T.max(axis=(1, 2)) if len(T) else np.zeros(0)
     W = np.exp((T - tops[:, None, None]) / eps)
@@ -80,7 +87,9 @@ def sweep(networks: Networks, S: np.ndarray, T: np.ndarray, state: State, rounds
     edges *= W
     if lost.any():
         flat = networks.tables(T)
-        beyond = [rows for rows in (_lost(networks, lost, *cut) for cut in blocks) if rows.size]
+        # Whole components, which are marked at their roots.
+        every = np.repeat(lost[networks.roots], np.diff(networks.roots, append=networks.n_forest))
+        beyond = [first + np.flatnonzero(every[first:last]) for first, last in blocks if every[first:last].any()]
         for rows, pairs in zip(
             beyond,
             run(lambda rows: _any_range(networks, rows, flat, S, state, rounds, q, sums), [(r,) for r in beyond]),
@@ -89,52 +98,11 @@ def sweep(networks: Networks, S: np.ndarray, T: np.ndarray, state: State, rounds
             inner = rows[networks.forest.parent[rows] >= 0]
             table = np.zeros_like(inner) if shared else networks.forest.table[inner]
             np.add.at(edges, table, of_rows[inner, None, None] * pairs)
-    found = np.zeros((5, networks.sizes.size))
-    for total, column in zip(found, sums[networks.roots].T, strict=False):
-        total[:] = np.bincount(networks.owner[networks.roots], column, total.size)
-    return _with_others(networks, S, T, state, rounds, run, found, edges)
-
-
-def _with_others(
-    networks: Networks,
-    S: np.ndarray,
-    T: np.ndarray,
-    state: State,
-    rounds: int,
-    run: Run,
-    found: np.ndarray,
-    edges: np.ndarray,
-) -> Swept:
-    """What networks with cycles come to, beside what the forests have."""
-    q, shared = networks.room, len(T) == 1
-    results = run(
-        lambda one, own: one.solver.improve(S[one.rows], networks.edge_tables(T, one), state.smoothing, own, rounds),
-        list(zip(networks.others, state.others, strict=True)),
-    )
-    beliefs = None if networks.is_exact else edges.copy()
-    for one, own, seen in zip(networks.others, state.others, results, strict=True):
-        q[one.rows] = seen.nodes
-        costs = seen.nodes @ networks.costs.T * networks.counts[one.rows, None]
-        scores = float((S[one.rows] * seen.nodes).sum() + (networks.edge_tables(T, one) * seen.pairs).sum())
-        expected = float((own[0][:, : costs.shape[1]] * costs).sum())
-        found[:, one.number] = seen.value, expected, float(costs.min(axis=1).sum()), scores, seen.slack
-        for table, pairs in ((edges, seen.pairs), (beliefs, seen.own)):
-            if table is None:
-                continue
-            if shared:
-                table[0] += networks.weight[one.number] * pairs.sum(axis=0)
-            else:
-                table[one.edges] = pairs
-    value, cost, risk, scored, slack = found
-    return Swept(value, cost, risk, scored, slack, q, edges, beliefs)
-
-
-def _lost(networks: Networks, lost: np.ndarray, first: int, last: int) -> np.ndarray:
-    """The rows between two of the components that are marked as lost at their roots."""
-    a, b = np.searchsorted(networks.roots, (first, last))
-    ends = np.append(networks.roots[1:], networks.n_forest)
-    ranges = [np.arange(r, e) for r, e in zip(networks.roots[a:b], ends[a:b], strict=True) if lost[r]]
-    return np.concatenate(ranges) if ranges else np.zeros(0, dtype=np.int64)
+    of = networks.owner[networks.roots]
+    value, cost, risk, scored = (np.bincount(of, column, networks.sizes.size) for column in sums[networks.roots].T)
+    gap = np.maximum(cost - risk, 0.0)
+    added = value - cost - scored  # by smoothing: what is left of the value at p
+    return np.array([value - gap, gap, risk + added, risk]), edges
 
 
 def _any_range(
@@ -187,5 +155,5 @@ def ceilings(networks: Networks, S: np.ndarray, T: np.ndarray, state: State) -> 
         messages.inward(t, S[: networks.n_forest], lift, E, 0.0, inside)
         found[:] = np.bincount(networks.owner[networks.roots], inside[networks.roots, 0], found.size)
     for one, own in zip(networks.others, state.others, strict=True):
-        found[one.number] = one.solver.ceiling(S[one.rows], networks.edge_tables(T, one), own)
+        found[one.number] = one.solver.ceiling(S[one.rows], networks.edge_tables(T, one.number), own)
     return found
