@@ -36,7 +36,7 @@ def listed(near: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray
     chosen = near[active]
     first = np.zeros(active.size + 1, np.intp)
     np.cumsum(np.count_nonzero(chosen, axis=1), out=first[1:])
-    return first, np.nonzero(chosen)[1]
+    return first, np.ascontiguousarray(np.nonzero(chosen)[1])
 
 
 @dataclass
