@@ -101,18 +101,18 @@ def extensions() -> list[Extension]:
                     depends=headers(Path(module.sources[0])),
                     define_macros=[("Py_LIMITED_API", "0x030B0000")] if ABI3 else [],
                     extra_compile_args=flags(name, own),
-                    extra_link_args=links(),
+                    extra_link_args=links(level),
                     py_limited_api=ABI3,
                 )
             )
     return made
 
 
-def links() -> list[str]:
-    """What the linker is told."""
-    if SANITIZE:
-        return ["-fsanitize=address,undefined"]
-    return ["-s"] if sys.platform == "linux" else []
+def links(level: str) -> list[str]:
+    """What the linker is told for a level, which is empty for modules that any process may load."""
+    if SANITIZE and level:
+        return ["-fsanitize=address,undefined", "-lm"]
+    return [] if WINDOWS else ["-s", "-lm"] if sys.platform == "linux" else ["-lm"]
 
 
 def headers(source: Path) -> list[str]:
