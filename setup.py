@@ -49,6 +49,7 @@ DIRECTIVES = {
     "cdivision": True,
     "initializedcheck": False,
     "freethreading_compatible": True,
+    "auto_pickle": False,  # it would let Python change the sizes of what was made
     **(CHECKED if SANITIZE else {}),
 }
 
