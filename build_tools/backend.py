@@ -22,15 +22,14 @@ def has_compiler() -> bool:
     return any(shutil.which(name) for name in (*shlex.split(wanted)[:1], "cc", "gcc", "clang"))
 
 
-def _with_compiler(wanted: list[str]) -> list[str]:
-    return wanted if has_compiler() else [*wanted, _ZIG]
+_EXTRA = [] if has_compiler() else [_ZIG]  # asked before setup.py runs, which borrows that compiler
 
 
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
     """What a wheel is built with."""
-    return _with_compiler(build_meta.get_requires_for_build_wheel(config_settings))
+    return [*build_meta.get_requires_for_build_wheel(config_settings), *_EXTRA]
 
 
 def get_requires_for_build_editable(config_settings: Any = None) -> list[str]:
     """What the checkout itself is built with."""
-    return _with_compiler(build_meta.get_requires_for_build_editable(config_settings))
+    return [*build_meta.get_requires_for_build_editable(config_settings), *_EXTRA]

@@ -51,7 +51,8 @@ class DecidingNash:
         two neighbours.
         """
         estimator: Any = self
-        return estimator._game.solve(estimator._scores(X)).p
+        scores = estimator._scores(X)
+        return estimator._game.solve(scores).p
 
     @lazily
     def predict(self, X: Any) -> np.ndarray:
