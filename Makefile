@@ -7,6 +7,7 @@ STAMP := $(VENV)/.dev
 BENCH_STAMP := $(VENV)/.bench
 REPRO_STAMP := $(VENV)/.reproduce
 SLOW_STAMP := $(VENV)/.slow
+WHEEL_STAMP := $(VENV)/.wheel
 KERNEL_STAMP := $(VENV)/.kernels
 KERNELS := $(wildcard src/nashlearn/kernels/*.pyx src/nashlearn/kernels/*.pxd src/nashlearn/kernels/*.h)
 
@@ -17,7 +18,7 @@ export NASHLEARN_DATA := $(abspath $(CURDIR)/../shared/data)
 endif
 endif
 
-.PHONY: help demo test test-slow test-mutants test-oldest fuzz audit lint format bench reproduce docs clean
+.PHONY: help demo test test-slow test-mutants test-oldest test-sanitized fuzz audit lint format wheel bench reproduce docs clean
 
 help:
 	@echo "make demo       fit each estimator on small data and print what it certifies"
@@ -26,10 +27,13 @@ help:
 	@echo "make test-mutants  small changes that would make the library wrong, each with tests that must fail (a quarter of an hour),"
 	@echo "                or MUTANTS='planes torch' of them, by the beginning of their names"
 	@echo "make test-oldest  the core's tests with the oldest versions that pyproject.toml allows, in a .venv-oldest"
-	@echo "make fuzz       every reader against a fuzzer, SECONDS=300 each, or TARGETS='csv model' of them"
+	@echo "make test-sanitized  laws and training with kernels that check bounds, addresses and undefined behaviour,"
+	@echo "                or SANITIZED='tests/games/test_laws.py -k rows' of them"
+	@echo "make fuzz       every reader and every compiled function against a fuzzer, SECONDS=300 each, or TARGETS='csv model' of them"
 	@echo "make audit      known vulnerabilities of what is installed (asks PyPI)"
 	@echo "make lint       ruff and mypy alone"
 	@echo "make format     rewrite the layout that lint asks for"
+	@echo "make wheel      sdist and wheel, in dist, and a trial of the wheel in an empty environment"
 	@echo "make bench      all benchmarks (up to an hour), or PARTS='losses start' of them"
 	@echo "make reproduce  the tables of the papers, resumed where they were left, or TABLES='II IV' of them"
 	@echo "make docs       the documentation, in build/docs, with warnings as errors"
@@ -69,6 +73,10 @@ $(SLOW_STAMP): pyproject.toml $(STAMP)
 	  || echo "no browser could be installed: the tests in tests/browser are skipped"
 	@touch $@
 
+$(WHEEL_STAMP): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[wheel]"
+	@touch $@
+
 demo: $(KERNEL_STAMP)
 	$(BIN)/python examples/demo.py
 
@@ -91,6 +99,20 @@ test-slow: lint $(SLOW_STAMP)
 test-mutants: $(KERNEL_STAMP)
 	$(BIN)/python -m tests.mutants $(MUTANTS)
 
+# The sanitizers' own libraries must be loaded before Python, and what they say does not pass through pytest: it is kept
+# in files.
+SANITIZED ?= tests/kernels tests/games tests/training
+SANITIZER ?= gcc
+REPORTS := $(CURDIR)/build/sanitizers
+test-sanitized: $(KERNEL_STAMP)
+	CC=$(SANITIZER) NASHLEARN_SANITIZE=1 $(BIN)/python setup.py -q build_ext --inplace
+	rm -rf $(REPORTS) && mkdir -p $(REPORTS)
+	LD_PRELOAD="$$($(SANITIZER) -print-file-name=libasan.so) $$($(SANITIZER) -print-file-name=libubsan.so)" \
+	  ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:log_path=$(REPORTS)/address \
+	  UBSAN_OPTIONS=print_stacktrace=1:log_path=$(REPORTS)/undefined \
+	  PYTHONMALLOC=malloc NASHLEARN_CPU=sanitized \
+	  $(BIN)/python -m pytest -n 2 -m "not slow" $(SANITIZED) || { cat $(REPORTS)/* 2>/dev/null; exit 1; }
+
 # torch stays away: what needs it skips, and so the core is tested without it too.
 # pytest 9 refuses the iterators that scikit-learn 1.6 hands it (parametrize_with_checks).
 OLDEST := .venv-oldest
@@ -109,6 +131,17 @@ fuzz: $(SLOW_STAMP) $(KERNEL_STAMP)
 audit: $(SLOW_STAMP)
 	$(BIN)/python -m pip list --format=freeze --exclude-editable > $(VENV)/audit.txt
 	$(BIN)/python -m pip_audit --strict --disable-pip --no-deps --requirement $(VENV)/audit.txt
+
+# The wheel is built from the sdist, which thereby holds all that it needs, and serves every Python from 3.11 on but the
+# free-threaded ones. auditwheel exists for Linux alone.
+wheel: $(WHEEL_STAMP)
+	rm -rf dist
+	NASHLEARN_ABI3=1 $(BIN)/python -m build --outdir dist/raw .
+	if [ "$$(uname)" = Linux ]; then \
+	  PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m auditwheel repair --wheel-dir dist dist/raw/*.whl \
+	  && $(BIN)/python -m auditwheel show dist/*.whl; else mv dist/raw/*.whl dist; fi
+	mv dist/raw/*.tar.gz dist
+	$(BIN)/python build_tools/check_wheel.py dist/*.whl dist/*.tar.gz $(if $(FITS),--fits $(FITS))
 
 bench: $(BENCH_STAMP) $(KERNEL_STAMP)
 	$(BIN)/python -m benchmarks $(PARTS)

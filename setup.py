@@ -49,6 +49,7 @@ DIRECTIVES = {
     "cdivision": True,
     "initializedcheck": False,
     "freethreading_compatible": True,
+    "auto_pickle": False,  # it would let Python change the sizes of what was made
     **(CHECKED if SANITIZE else {}),
 }
 
@@ -118,8 +119,8 @@ def extensions() -> list[Extension]:
 def links(level: str) -> list[str]:
     """What the linker is told for a level; a module without one is loaded by every process."""
     if level == "sanitized":
-        return ["-fsanitize=address,undefined"]
-    return ["-s"] if sys.platform == "linux" else []
+        return ["-fsanitize=address,undefined", "-lm"]
+    return [] if WINDOWS else ["-s", "-lm"] if sys.platform == "linux" else ["-lm"]
 
 
 def headers(source: Path) -> list[str]:

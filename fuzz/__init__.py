@@ -1,1 +1,1 @@
-"""Fuzzing of everything that reads files, by atheris: ``python -m fuzz`` or ``make fuzz``."""
+"""Fuzzing of everything that reads files, by atheris, and of compiled functions: ``python -m fuzz``, ``make fuzz``."""

@@ -1,20 +1,26 @@
 """``python -m fuzz [--seconds S] [TARGET ...]``: each target in a process of its own, all targets by default.
 
-Inputs that fail are left in ``fuzz/failures``. Ends with status 1 where there are any.
+Inputs that fail are left in ``fuzz/failures``. Ends with status 1 where there are any. The target ``kernels`` calls the
+compiled functions, as ``tests/kernels/entry_abuse.py`` says; it needs no atheris.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 FAILURES = Path(__file__).parent / "failures"
-NAMES = ("conllu", "columns", "mot", "csv", "arff", "model", "checkpoint")
+KERNELS = Path(__file__).parents[1] / "tests" / "kernels"
+READERS = ("conllu", "columns", "mot", "csv", "arff", "model", "checkpoint")
+NAMES = (*READERS, "kernels")
 _OPTIONS = ("-timeout=20", "-rss_limit_mb=4096", "-max_len=8192")
 _INSTRUMENTED = ("nashlearn.datasets", "nashlearn.persistence", "nashlearn.training.checkpoint", "skops.io")
 
@@ -41,6 +47,26 @@ def _fuzz(name: str, seconds: int) -> None:
         atheris.Fuzz()
 
 
+def _abuse(seconds: int) -> str:
+    """Batches of spoilt calls of the compiled functions, each in a process of its own; what went wrong."""
+    sys.path.insert(0, str(KERNELS))
+    from entry_abuse import trouble
+
+    began, batch, size = time.monotonic(), 0, 20_000
+    with tempfile.TemporaryDirectory() as folder:
+        calls = Path(folder) / "calls"
+        subprocess.run([sys.executable, KERNELS / "entry_calls.py", calls], check=True)
+        while batch == 0 or time.monotonic() - began < seconds:
+            seed = random.SystemRandom().randrange(2**32)
+            if wrong := trouble(calls, seed, size):
+                shutil.copy(calls, FAILURES / "kernels-calls")
+                again = f"python {KERNELS / 'entry_abuse.py'} {FAILURES / 'kernels-calls'} --seed {seed} --only NUMBER"
+                return f"{wrong}\nagain: {again}"
+            batch += 1
+    print(f"{'kernels':12s} {batch * size:>9} calls in {time.monotonic() - began:.0f} seconds, no failure", flush=True)
+    return ""
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__.splitlines()[0])
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(NAMES))
@@ -56,6 +82,11 @@ def main() -> int:
         _fuzz(names[0], given.seconds)
     failed = []
     for name in names:
+        if name == "kernels":
+            if wrong := _abuse(given.seconds):
+                failed.append(name)
+                print(f"{name:12s} FAILED", wrong, sep="\n", flush=True)
+            continue
         command = [sys.executable, "-W", "error", "-m", "fuzz", "--here", "--seconds", str(given.seconds), name]
         done = subprocess.run(command, stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True, errors="replace")
         ended = re.search(r"Done (\d+) runs in (\d+) second", done.stdout)

@@ -14,12 +14,12 @@ MUTANT = Mutant("zero", "games/_check.py", "old", "new", "everything", ["tests/t
 
 
 def test_the_list():
-    """Each text to be changed occurs once, what comes out of Python is Python, and the tests exist."""
+    """Each text to be changed occurs once, what comes out is still Python or Cython, and the tests exist."""
     listed = mutants()
     assert list(complaints(listed)) == []
     assert len(listed) >= 60
     rooms = {mutant.file.partition("/")[0] for mutant in listed}
-    assert {"games", "training", "estimators", "torch"} <= rooms
+    assert {"games", "training", "estimators", "torch", "kernels"} <= rooms
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,8 @@ def test_the_list():
         ("old = old\n", {}, "it occurs 2 times"),
         ("old = 1\n", {"new": "old"}, "it changes nothing"),
         ("old = 1\n", {"new": "="}, "invalid syntax"),
+        ("cdef int old = 1\n", {"new": "=", "file": "kernels/loss.pyx"}, "invalid syntax"),
+        ("cdef int old\n", {"new": "(", "file": "kernels/loss.pxd"}, "invalid syntax"),
         ("old = 1\n", {"tests": []}, "must be named"),
         ("old = 1\n", {"tests": ["tests/nowhere.py::test_it"]}, "there is no tests/nowhere.py"),
         ("old = 1\n", {"tests": ["tests/test_mutants.py::test_it"]}, "has no test 'test_it'"),
@@ -42,6 +44,15 @@ def test_a_list_that_rots_is_noticed(text, change, words, tmp_path):
     (tmp_path / "tests" / "test_mutants.py").write_text("def test_the_list():\n    pass\n")
     (found,) = complaints([mutant], tmp_path)
     assert found.startswith("zero: ") and words in found
+
+
+def test_what_compiles_in_cython_is_accepted(tmp_path):
+    mutant = Mutant(**{**vars(MUTANT), "file": "kernels/loss.pyx", "tests": ["tests/test_mutants.py::test_the_list"]})
+    mutant.source(tmp_path).parent.mkdir(parents=True)
+    mutant.source(tmp_path).write_text("cdef double old(const double* x) noexcept nogil:\n    return x[0]\n")
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_mutants.py").write_text("def test_the_list():\n    pass\n")
+    assert mutant.compiled and list(complaints([mutant], tmp_path)) == []
 
 
 def test_caches_are_dropped_where_something_that_they_hold_has_changed(tmp_path):

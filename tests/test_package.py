@@ -13,6 +13,9 @@ import nashlearn
 HEAVY = ("numpy", "sklearn", "numba", "torch", "dask", "matplotlib")
 
 
+STILL = {"numba", "llvmlite", "yaml"}  # until the last kernels are compiled ahead of time
+
+
 def loaded_by(code: str) -> set[str]:
     """The heavy packages that a fresh interpreter has loaded after ``code``."""
     script = f"{code}\nimport sys\nprint(*(name for name in {HEAVY!r} if name in sys.modules))"
@@ -26,6 +29,24 @@ def test_import_loads_nothing_heavy() -> None:
 
 def test_estimators_load_no_optional_package() -> None:
     assert loaded_by("from nashlearn import NashClassifier").isdisjoint({"torch", "dask", "matplotlib"})
+
+
+def test_an_estimator_imports_nothing_but_the_library_beside_scikit_learn() -> None:
+    """Each module costs half a millisecond: what an import may cost is counted, not timed."""
+    script = """
+import sys
+import sklearn.linear_model
+before = set(sys.modules)
+from nashlearn import NashClassifier
+print(*sorted(set(sys.modules) - before))
+"""
+    printed = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=True).stdout
+    packages = [name.partition(".")[0] for name in printed.split()]
+    own = packages.count("nashlearn")
+    assert 20 <= own <= 220
+    others = {name for name in packages if not name.startswith("_")} - {"nashlearn"} - sys.stdlib_module_names
+    assert others <= STILL
+    assert sum(name in sys.stdlib_module_names for name in packages) <= 20
 
 
 def test_games_do_without_scikit_learn() -> None:

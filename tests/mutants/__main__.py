@@ -1,7 +1,8 @@
 """Make each mutant and run its tests: ``python -m tests.mutants [-j 2] [NAME...]``.
 
 The repository is copied once, and the named tests must pass there. Each mutant is a copy of that copy by hard links, in
-which one file is replaced. The working tree is only read.
+which one file is replaced; where it is compiled, what depends on it is built again, the rest is kept. The working tree
+is only read.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from .listing import ROOT, Mutant, complaints, mutants
 from .plugin import ELSEWHERE
 from .stale import drop_stale
 
-_NEEDED = ("src", "tests", "pyproject.toml")
+_NEEDED = ("src", "tests", "pyproject.toml", "setup.py", "build_tools")
+_KEPT = ("cython-*", "kernels")  # of the folder build: what Cython and the compiler have made
 _OPTIONS = ("-q", "-p", "no:cacheprovider", "--hypothesis-seed=0")
 _PASSED, _FAILED = 0, 1  # pytest's exit codes
 
@@ -58,9 +60,20 @@ def run_tests(copy: Path, tests: list[str], limit: float | None) -> tuple[int | 
     return process.returncode, output
 
 
+def build(copy: Path) -> str:
+    """Compile what has changed in ``copy``; what the compiler says where it fails.
+
+    Nothing is written into files that are there, which may be links: Cython and setup.py replace them.
+    """
+    command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    done = subprocess.run(command, cwd=copy, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return done.stdout if done.returncode else ""
+
+
 def copied(target: Path) -> Path:
-    """A copy of what tests need, with the times of files, so that Numba's caches are still good if they were."""
-    for name in _NEEDED:
+    """A copy of what tests need, with the times of files, so that what was compiled is still good if it was."""
+    kept = [path.relative_to(ROOT) for pattern in _KEPT for path in (ROOT / "build").glob(pattern)]
+    for name in (*map(Path, _NEEDED), *kept):
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("*.pyc", "*.tmp.*"))
         else:
@@ -92,6 +105,8 @@ def judged(mutant: Mutant, pristine: Path, limit: float) -> Verdict:
         mutant.source(copy).unlink()  # not written in place: it is a link
         mutant.source(copy).write_text(text, encoding="utf-8")
         drop_stale(copy / "src")
+        if mutant.compiled and (complaint := build(copy)):
+            return Verdict(mutant, "error", f"it does not compile:\n{complaint[-3000:]}", time.perf_counter() - began)
         code, output = run_tests(copy, ["-x", *mutant.tests], limit)
     seconds = time.perf_counter() - began
     if code is None:
@@ -120,6 +135,9 @@ def main() -> int:
     verdicts = []
     with tempfile.TemporaryDirectory(prefix="nashlearn-mutants-") as folder:
         pristine = copied(Path(folder) / "pristine")
+        if complaint := build(pristine):
+            print(complaint)
+            return 1
         if not unmutated(pristine, chosen, arguments.jobs):
             print("these tests fail without any mutation: they cannot kill anything")
             return 1

@@ -37,6 +37,11 @@ class Mutant:
     breaks: str
     tests: list[str]
 
+    @property
+    def compiled(self) -> bool:
+        """Whether the change is in what a compiler reads."""
+        return not self.file.endswith(".py")
+
     def source(self, root: Path) -> Path:
         """The file below ``root``."""
         return root / "src" / "nashlearn" / self.file
@@ -60,6 +65,20 @@ def mutants() -> list[Mutant]:
     return found
 
 
+def parse(text: str, name: str) -> None:
+    """Raise SyntaxError where a file is not in its language, Python or Cython; C is left to its compiler."""
+    if name.endswith(".py"):
+        compile(text, name, "exec")
+    elif name.endswith((".pyx", ".pxd")):
+        from Cython.Compiler.Errors import CompileError
+        from Cython.Compiler.TreeFragment import parse_from_strings
+
+        try:
+            parse_from_strings(Path(name).stem, text, level="module_pxd" if name.endswith(".pxd") else None)
+        except CompileError as error:
+            raise SyntaxError(f"invalid syntax: {error.message_only}") from None
+
+
 def complaints(listed: list[Mutant], root: Path = ROOT) -> Iterator[str]:
     """What is wrong with a list: nothing, if it can be run."""
     names = [mutant.name for mutant in listed]
@@ -71,7 +90,7 @@ def complaints(listed: list[Mutant], root: Path = ROOT) -> Iterator[str]:
         if not (mutant.breaks and mutant.tests):
             yield f"{mutant.name}: what it breaks and the tests that notice must be named"
         try:
-            compile(mutant.changed(root), mutant.file, "exec")
+            parse(mutant.changed(root), mutant.file)
         except (OSError, SyntaxError, ValueError) as error:
             yield str(error) if mutant.name in str(error) else f"{mutant.name}: {error}"
         for test in mutant.tests:

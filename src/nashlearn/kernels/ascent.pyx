@@ -156,6 +156,8 @@ def inner_sweeps(
     for e in range(size):
         if begin[e + 1] - begin[e] > loss.k:
             raise ValueError(f"first must leave at most {loss.k} classes to an example")
+        if begin[e + 1] - begin[e] < loss.k and not loss.partial:
+            raise ValueError(f"first must leave all {loss.k} classes to an example: the loss takes no others")
         entries[e], idle[e] = e, 0
     with nogil:
         while size > 0 and work < budget:

@@ -7,6 +7,7 @@ room_size says, aligned as malloc aligns, of unspecified content; no two argumen
 cdef class Loss:
     cdef readonly Py_ssize_t k  # labels: the length of scores and of q
     cdef readonly Py_ssize_t options  # the length of p
+    cdef readonly bint partial  # whether prox takes fewer labels than all
 
     cdef size_t room_size(self) noexcept nogil
     # Called before the first equilibrium; what one row leaves in the room for the next is the loss's own affair.
@@ -22,7 +23,7 @@ cdef class Loss:
     # What may be taken off all scores of a row without changing the game but for its value: the largest of them.
     cdef double common(self, const double* f) noexcept nogil
     # Write argmax_q <g, q> - a/2 |q|^2 + min_p <p, L q> over the first m labels into q, and its p. On entry q is any
-    # point of the simplex: a good one saves work, none changes the answer. m < k for losses with contenders only.
+    # point of the simplex: a good one saves work, none changes the answer. m < k for losses that are partial only.
     cdef void prox(self, Py_ssize_t m, const double* g, double a, double* q, double* p, void* room) noexcept nogil
     # Mark in near (k) the labels that may soon enter the proximal step q of g, its support included; all of them,
     # unless the loss takes steps on a subset.

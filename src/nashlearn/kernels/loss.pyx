@@ -29,6 +29,8 @@ cdef class Loss:
     ----------
     k, options : int
         Entries of the adversary's strategy, and of the predictor's.
+    partial : bool
+        Whether steps may be taken on some of the labels.
     """
 
     cdef size_t room_size(self) noexcept nogil:

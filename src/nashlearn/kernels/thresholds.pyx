@@ -19,6 +19,7 @@ cdef class Thresholds(Loss):
         if m < 0:
             raise ValueError(f"m must not be negative; got {m}")
         self.k = self.options = m
+        self.partial = True
 
     def __reduce__(self):
         return Thresholds, (self.k,)

@@ -42,6 +42,7 @@ cdef class ZeroOne(Loss):
         if k < 1:
             raise ValueError(f"k must be positive; got {k}")
         self.k = self.options = k
+        self.partial = True
 
     def __reduce__(self):
         return ZeroOne, (self.k,)

@@ -1,0 +1,262 @@
+"""Calls of the compiled functions as the library makes them, found by listening to it.
+
+An entry is whatever Python can call in ``nashlearn.kernels``: functions, constructors and methods. All are found by
+looking at the modules, so that a new one is heard, and later abused, without being named here.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import pickle
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["Call", "Entry", "Made", "entries", "heard", "record"]
+
+ROOM = Path(__file__).resolve().parents[2] / "src" / "nashlearn" / "kernels"
+_PER_SHAPE, _PER_ENTRY, _LARGEST = 2, 24, 20_000  # calls that are kept, and numbers in one of them
+
+
+class Entry(NamedTuple):
+    """A function, with the names of its parameters; methods take the object first."""
+
+    name: str
+    function: Callable[..., Any]
+    parameters: tuple[str, ...]
+
+
+class Made(NamedTuple):
+    """An object of the kernels: the entry that made it, and the arguments."""
+
+    entry: str
+    arguments: tuple[Any, ...]
+
+
+class Call(NamedTuple):
+    """A call that was heard: arguments before and after, and what was returned."""
+
+    entry: str
+    arguments: tuple[Any, ...]
+    after: tuple[Any, ...]
+    returned: Any
+
+
+def _compiled(value: Any) -> bool:
+    return type(value).__name__ == "cython_function_or_method"
+
+
+def _constructors(text: str) -> dict[str, tuple[str, ...]]:
+    """Names of the parameters of constructors, by class: Python does not tell them."""
+    found, own, above = {}, {}, {}
+    for one in re.finditer(r"^cdef class (\w+)(?:\((\w+)\))?:|^    def __cinit__\(self,?([^)]*)\)", text, re.MULTILINE):
+        if one[1]:
+            name, above[one[1]] = one[1], one[2]
+            found[name] = ()
+        else:
+            parts = [re.sub(r"=.*| not None", "", part).split() for part in one[3].split(",") if part.strip()]
+            own[name] = tuple(part[-1] for part in parts)
+    for name in found:
+        base = name
+        while base in above and base not in own:
+            base = above[base]
+        found[name] = own.get(base, ())
+    return found
+
+
+@functools.cache
+def entries() -> dict[str, Entry]:
+    """Everything in the kernels that Python can call, by name."""
+    found = {}
+    for path in sorted(ROOM.glob("*.pyx")):
+        module = importlib.import_module(f"nashlearn.kernels.{path.stem}")
+        constructors = _constructors(path.read_text(encoding="utf-8"))
+        for name, value in vars(module).items():
+            if _compiled(value) and not name.startswith("_"):
+                found[f"{path.stem}.{name}"] = Entry(f"{path.stem}.{name}", value, _names(value))
+            elif isinstance(value, type) and value.__module__ == module.__name__:
+                whole = f"{path.stem}.{name}"
+                found[whole] = Entry(whole, value, constructors[name])
+                for method, function in _methods(value):
+                    found[f"{whole}.{method}"] = Entry(f"{whole}.{method}", function, _names(function))
+    return found
+
+
+def _names(function: Callable[..., Any]) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters)
+
+
+def _methods(kind: type) -> Iterator[tuple[str, Any]]:
+    for name, value in vars(kind).items():
+        if _compiled(value) and not name.startswith("__"):
+            yield name, value
+
+
+def _kept(value: Any) -> Any:
+    """A copy of an argument that lasts: arrays as they are now, objects as what they were made of."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, tuple | list):
+        return type(value)(map(_kept, value))
+    for kind in type(value).__mro__:
+        if kind.__module__.startswith("nashlearn.kernels."):
+            return Made(f"{kind.__module__.rpartition('.')[2]}.{kind.__name__}", _kept(value.__reduce__()[1]))
+    return value
+
+
+def _shape(value: Any) -> Any:
+    """What makes a call another one than those before it."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, tuple(min(size, 2) for size in value.shape)
+    if isinstance(value, Made):
+        return value.entry, tuple(map(_shape, value.arguments))
+    return type(value).__name__
+
+
+def _numbers(value: Any) -> int:
+    if isinstance(value, np.ndarray):
+        return value.size
+    return sum(map(_numbers, value.arguments)) if isinstance(value, Made) else 1
+
+
+class _Listener:
+    """Put between the library and its kernels, before the library is imported."""
+
+    def __init__(self) -> None:
+        self.calls: dict[str, list[Call]] = {name: [] for name in entries()}
+        self.shapes: dict[Any, int] = {}
+        for name, entry in entries().items():
+            stem, own, *method = name.split(".")
+            module = sys.modules[f"nashlearn.kernels.{stem}"]
+            if isinstance(entry.function, type):
+                setattr(module, own, self._class(entry))
+            elif not method:
+                setattr(module, own, self._function(entry))
+
+    def _function(self, entry: Entry) -> Callable[..., Any]:
+        @functools.wraps(entry.function)
+        def call(*arguments: Any, **named: Any) -> Any:
+            given = (*arguments, *(named[name] for name in entry.parameters[len(arguments) :] if name in named))
+            before = self._before(entry, given) if len(given) == len(arguments) + len(named) else None
+            returned = entry.function(*arguments, **named)
+            if before is not None:
+                after = tuple(map(_kept, given))
+                self.calls[entry.name].append(Call(entry.name, before, after, _kept(returned)))
+            return returned
+
+        return call
+
+    def _class(self, entry: Entry) -> type:
+        kind: Any = entry.function
+        listener = self
+
+        class Heard(kind):
+            def __new__(cls, *arguments: Any) -> Any:
+                before = listener._before(entry, arguments)
+                if before is not None:
+                    listener.calls[entry.name].append(Call(entry.name, before, before, None))
+                return kind.__new__(cls, *arguments)
+
+        for base in kind.__mro__:
+            for method, _ in _methods(base) if base is not object else ():
+                whole = f"{base.__module__.rpartition('.')[2]}.{base.__name__}.{method}"
+                if method not in vars(Heard) and whole in entries():
+                    setattr(Heard, method, self._function(entries()[whole]))
+        return Heard
+
+    def _before(self, entry: Entry, given: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """The arguments, if calls like this one are still wanted."""
+        if len(self.calls[entry.name]) >= _PER_ENTRY:
+            return None
+        kept = tuple(map(_kept, given))
+        key = entry.name, tuple(map(_shape, kept))
+        if self.shapes.get(key, 0) >= _PER_SHAPE or sum(map(_numbers, kept)) > _LARGEST:
+            return None
+        self.shapes[key] = self.shapes.get(key, 0) + 1
+        return kept
+
+
+def _play() -> None:
+    """Small fits of every estimator, and games of rows by all their doors."""
+    import scipy.sparse as sp
+    from small_models import KINDS
+
+    from nashlearn import NashClassifier, games
+
+    rng = np.random.default_rng(0)
+    for kind, make in KINDS.items():
+        # What Numba still compiles calls no entry, and would take minutes.
+        if "numba" in sys.modules and kind not in ("classifier", "ordinal", "abstainer", "predictor"):
+            continue
+        for _ in range(12 if kind == "classifier" else 6):
+            trial = make(rng)
+            trial.model.fit(trial.X, trial.y, **trial.fit)
+            trial.model.predict(trial.X)
+    X, y = rng.normal(size=(20, 3)), np.arange(20) % 3
+    for data in (X, X.astype(np.float32), sp.csr_matrix(X), sp.csr_matrix(X.astype(np.float32))):
+        for loss in ("zero_one", "absolute", rng.random((4, 3))):
+            for alpha in (1e-1, 1e-5):
+                NashClassifier(loss, alpha=alpha).fit(data, y)
+    wide = sp.csr_matrix(X)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    NashClassifier().fit(wide, y)
+    for game in (
+        games.zero_one(3),
+        games.zero_one(3, weights=np.array([1.0, 2.0, 3.0])),
+        games.absolute(3),
+        games.squared(3),
+        games.cost(rng.random((4, 3))),
+        games.abstain(3, 0.3),
+    ):
+        for scores in (rng.normal(size=(4, 3)), rng.normal(size=(4, 3)).astype(np.float32), np.empty((0, 3))):
+            eq = game.solve(scores)
+            game.solve(scores.astype(float), smoothing=0.5)
+            game.risk(eq.q.astype(float))
+
+
+def _by_hand() -> None:
+    """Entries that the library's own code has no need of from Python."""
+    from nashlearn.kernels import dense, loss, newton, zero_one
+
+    rng = np.random.default_rng(1)
+    A = rng.normal(size=(4, 4)) + 4.0 * np.eye(4)
+    pivot, factor, b = np.empty(4, np.intp), np.zeros((4, 4)), np.ones(4)
+    dense.factor_cholesky(A @ A.T, factor, 0, 4, 1e-12)
+    dense.solve_cholesky(factor, 4, b)
+    dense.factor_lu(A, pivot)
+    dense.solve_lu(A, pivot, b)
+    own = zero_one.ZeroOne(3)
+    q, p, scores = np.full(3, 1 / 3), np.full(3, 1 / 3), rng.normal(size=3)
+    own.earned(scores, p)
+    own.step(scores, 0.5, q, p)
+    own.jacobian(0.5, q, p > 0, np.zeros((3, 3)))
+    loss.certify_rows(own, scores[None], q[None], p[None], np.empty(1), np.empty(1))
+    newton.apply_packed(rng.normal(size=(6, 2)), rng.normal(size=(2, 3)))
+
+
+def record(path: Path) -> None:
+    """Play, and write the calls that were heard; for a process that has not imported the library yet."""
+    listener = _Listener()
+    sys.path[:0] = [str(Path(__file__).parents[1])]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _play()
+        _by_hand()
+    path.write_bytes(pickle.dumps([call for calls in listener.calls.values() for call in calls]))
+
+
+def heard(path: Path) -> list[Call]:
+    """Calls that :func:`record` has written."""
+    return pickle.loads(path.read_bytes())
+
+
+if __name__ == "__main__":
+    # Under the name that readers of the file know the classes by.
+    importlib.import_module("entry_calls").record(Path(sys.argv[1]))
