@@ -1,4 +1,4 @@
-"""The loops of published algorithms on trees: ADMM on Martin's polytope, and Frank-Wolfe in two ways ([li2022]_, sec. 4).
+"""The loops of published algorithms on trees: ADMM on Martin's polytope, Frank-Wolfe in two ways ([li2022]_, sec. 4).
 
 Compiled when they are first asked for (``reproduce.compiled``), with the oracle of the library.
 """

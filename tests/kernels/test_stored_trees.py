@@ -182,6 +182,7 @@ def test_entries_refuse_arrays_that_do_not_fit(entry, i):
         (is_tree, {0: np.array([0, -1, 1])}),
         (project_labelled, {1: -1}),
         (project_labelled, {1: 4}),
+        (project_labelled, {1: 3_100_000_000}),
         (solve_trees, {5: -1}),
         (solve_trees, {6: 3}),
         (solve_trees, {5: 2, 6: 1}),
@@ -195,6 +196,7 @@ def test_entries_refuse_arrays_that_do_not_fit(entry, i):
         (kruskal, {2: np.array([[0, 1], [1, 3], [0, 2]])}),
         (kruskal, {3: 2}),
         (kruskal, {3: -1}),
+        (kruskal, {3: 1 << 62}),
     ],
 )
 def test_entries_refuse_indices_and_numbers_out_of_range(entry, change):

@@ -4,6 +4,8 @@ from libc.string cimport memset
 from nashlearn.kernels.checks cimport INDEX, MARK, extent, matrix, vector, vector_out, within
 from nashlearn.kernels.scratch cimport Scratch
 
+cdef Py_ssize_t _MOST = (<Py_ssize_t> 1) << 31  # nodes: more would not fit into memory, and far more not into a size
+
 
 cdef Py_ssize_t _find(Py_ssize_t* parent, Py_ssize_t u) noexcept nogil:
     """The node that stands for the component of ``u``; paths are halved on the way."""
@@ -25,8 +27,8 @@ def kruskal(order, allowed, edges, Py_ssize_t n, chosen):
     cdef unsigned char* marked = <unsigned char*> vector_out(chosen, "chosen", MARK, m)
     cdef Scratch memory
     cdef Py_ssize_t* parent
-    if n < 0:
-        raise ValueError(f"n must not be negative; got {n}")
+    if not 0 <= n <= _MOST:
+        raise ValueError(f"n must lie in 0..{_MOST}; got {n}")
     within(listed, size, m, "order")
     within(ends, 2 * m, n, "edges")
     memory = Scratch(n * sizeof(Py_ssize_t))

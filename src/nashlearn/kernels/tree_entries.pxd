@@ -43,5 +43,5 @@ cdef void take_near(Stage* s, double reach) noexcept nogil
 cdef void take_priced(Stage* s, double slack) noexcept nogil
 # Take the trees that the certificate has just found against either player: while there is a gap, one is new.
 cdef void take_replies(Stage* s) noexcept nogil
-# List the entries that are taken, but for arcs that no tree among them holds, as the interior point method must have it.
+# List the entries that are taken, without arcs that no tree among them holds, as the interior point method needs it.
 cdef void list_entries(Stage* s) noexcept nogil

@@ -319,7 +319,7 @@ cdef class TreeSolver:
 
 
 def certify(theta, price, double mu, bint single_root, p, q):
-    """Upper and lower bound of the game's value from strategies ``p`` and ``q``, shaped as ``theta`` (n, n + 1, labels).
+    """Upper and lower bound of the game's value from strategies ``p`` and ``q``, all shaped (n, n + 1, labels).
 
     Then what the lower one consists of beside the scores: the entropy, and of that the risk ``min_p <p, L q>``. Scores
     of a token as its own head must be ``-inf``. Cost: two best trees.
@@ -338,8 +338,8 @@ def certify(theta, price, double mu, bint single_root, p, q):
 
 
 def solve_trees(
-    scores, price, double mu, bint single_root, double tol, Py_ssize_t start, Py_ssize_t stop, value, q, p, gap, entropy,
-    risk
+    scores, price, double mu, bint single_root, double tol, Py_ssize_t start, Py_ssize_t stop, value, q, p, gap,
+    entropy, risk
 ):
     """Solve the sentences ``start`` to ``stop`` of a batch (b, n (n + 1), labels), of which each arc has its labels.
 

@@ -244,15 +244,18 @@ def project_labelled(w, Py_ssize_t n, bint single_root, x, gap):
 
     ``w``, finite or ``-inf``, is changed; a gap of -1 says that there is no tree, and nothing of the point then.
     """
-    cdef Py_ssize_t i, b = extent(w, "w", 0), labels = extent(w, "w", 2), size = n * (n + 1) * labels
-    cdef double* scores = <double*> cube_out(w, "w", DOUBLE, b, n * (n + 1), labels)
-    cdef double* points = <double*> cube_out(x, "x", DOUBLE, b, n * (n + 1), labels)
+    cdef Py_ssize_t i, b = extent(w, "w", 0), labels = extent(w, "w", 2), size
+    cdef double* scores
+    cdef double* points
     cdef double* gaps = <double*> vector_out(gap, "gap", DOUBLE, b)
     cdef Desk desk
     cdef Scratch memory
-    cdef Corral corral = new_corral(n)
-    if n < 1 or labels < 1:
-        raise ValueError(f"there must be at least one token and one label; got {n} and {labels}")
+    cdef Corral corral
+    if n < 1 or labels < 1 or n > extent(w, "w", 1):
+        raise ValueError(f"there must be at least one token and one label, and n (n + 1) arcs; got {n} and {labels}")
+    corral, size = new_corral(n), n * (n + 1) * labels
+    scores = <double*> cube_out(w, "w", DOUBLE, b, n * (n + 1), labels)
+    points = <double*> cube_out(x, "x", DOUBLE, b, n * (n + 1), labels)
     memory = Scratch(_lay(&desk, n, labels, 0))
     _lay(&desk, n, labels, <size_t> memory.at)
     with nogil:
