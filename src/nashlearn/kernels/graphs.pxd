@@ -9,6 +9,8 @@ cdef struct Graph:
     const Py_ssize_t* member  # edges at the nodes, those of node v from start[v] to start[v + 1]
     const Py_ssize_t* side  # which of the edge's ends the node is
 
+# The number of nodes.
+cdef Py_ssize_t graph_size(object g) except -1
 # Read and check a graph of n nodes.
 cdef int read_graph(object g, Py_ssize_t n, Graph* graph) except -1
 # The address of tables (m, k, k), or of one (1, k, k) that all edges share; ``apart`` is the entries between two.

@@ -3,9 +3,17 @@
 from nashlearn.kernels.checks cimport DOUBLE, INDEX, cube, extent, matrix, rising, vector, within
 
 
+cdef Py_ssize_t graph_size(object g) except -1:
+    if not isinstance(g, tuple) or len(g) != 5:
+        raise TypeError(f"g must be the five arrays of a graph; got {type(g).__name__}")
+    return max(extent(g[2], "start", 0) - 1, 0)
+
+
 cdef int read_graph(object g, Py_ssize_t n, Graph* graph) except -1:
+    if n != graph_size(g):
+        raise ValueError(f"g must have {n} nodes; got {graph_size(g)}")
     ends, table, start, member, side = g
-    cdef Py_ssize_t m = extent(ends, "ends", 0)
+    cdef Py_ssize_t v, i, e, before, m = extent(ends, "ends", 0)
     graph.n, graph.m = n, m
     graph.ends = <const Py_ssize_t*> matrix(ends, "ends", INDEX, m, 2)
     graph.table = <const Py_ssize_t*> vector(table, "table", INDEX, m)
@@ -16,6 +24,16 @@ cdef int read_graph(object g, Py_ssize_t n, Graph* graph) except -1:
     rising(graph.start, n, 2 * m, "start")
     within(graph.member, 2 * m, m, "member")
     within(graph.side, 2 * m, 2, "side")
+    for e in range(m):
+        if graph.ends[2 * e] == graph.ends[2 * e + 1]:
+            raise ValueError("g must have edges between different nodes; ends has one that is a loop")
+    for v in range(n):
+        before = -1
+        for i in range(graph.start[v], graph.start[v + 1]):
+            e = 2 * graph.member[i] + graph.side[i]
+            if graph.ends[e] != v or e <= before:
+                raise ValueError(f"g must list the edges of each node once, in order; not so at node {v}")
+            before = e
     return 0
 
 

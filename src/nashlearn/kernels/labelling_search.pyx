@@ -199,6 +199,8 @@ cdef bint _walk(State* s, double* limit, double rounding, Py_ssize_t* best, Py_s
 cdef class Path:
     """A path of the search: what is left of the labels, their charges, and how to go back.
 
+    A copy starts over, which costs its time and changes no answer.
+
     Parameters
     ----------
     g : Incidence
@@ -210,14 +212,14 @@ cdef class Path:
 
     cdef State state
     cdef Scratch memory
-    cdef object kept  # arrays whose addresses the state holds
+    cdef object kept  # what it was made of: the state holds addresses
     cdef object lock  # one thread at a time
 
     def __cinit__(self, g, node, pair, double limit):
         cdef State* s = &self.state
         cdef Py_ssize_t v, a, n = extent(node, "node", 0), k = extent(node, "node", 1)
         cdef const double* own = <const double*> matrix(node, "node", DOUBLE, n, k)
-        self.kept, self.lock = (tuple(g), pair), Lock()
+        self.kept, self.lock = (g, node, pair, limit), Lock()
         read_graph(g, n, &s.g)
         s.k, s.degree = k, 0
         s.pair = <const double*> cube(pair, "pair", DOUBLE, s.g.m, k, k)
@@ -235,6 +237,9 @@ cdef class Path:
             s.total[0] = 0.0
             s.level = 0 if _tighten(s, 0.0, limit) else -1
 
+    def __reduce__(self):
+        return Path, self.kept
+
     def walk(self, double limit, double rounding, best, Py_ssize_t steps):
         """Take up to ``steps`` steps; the new limit and whether the search has come to its end.
 
@@ -242,6 +247,8 @@ cdef class Path:
         """
         cdef Py_ssize_t* found = <Py_ssize_t*> vector_out(best, "best", INDEX, self.state.g.n)
         cdef bint over = True
+        if not rounding >= 0.0:  # the limit would not fall
+            raise ValueError(f"rounding must not be negative; got {rounding}")
         with self.lock:
             if self.state.level >= 0:
                 with nogil:

@@ -6,6 +6,9 @@ from nashlearn.kernels.checks cimport DOUBLE, INDEX, cube, extent, matrix, vecto
 from nashlearn.kernels.graphs cimport Graph, other_end, read_graph, read_tables
 from nashlearn.kernels.scratch cimport Scratch
 
+cdef enum:
+    _PASSES = 10000
+
 
 cdef void _add_pairs(
     const Graph* g, Py_ssize_t i, const double* T, Py_ssize_t apart, Py_ssize_t k, Py_ssize_t label, double* x
@@ -64,9 +67,12 @@ def decode(g, f, T, mu, order, labels):
 
 
 def improve(g, f, T, labels):
-    """Change single labels while that raises the score. Cost of a pass over the nodes: O(k) an edge and end."""
+    """Change single labels while that raises the score. Cost of a pass over the nodes: O(k) an edge and end.
+
+    Passes are counted: where scores cancel to rounding, changes that seem to raise the score might never end.
+    """
     cdef Graph graph
-    cdef Py_ssize_t n = extent(f, "f", 0), k = extent(f, "f", 1), a, i, v, best, apart
+    cdef Py_ssize_t n = extent(f, "f", 0), k = extent(f, "f", 1), a, i, v, best, apart, turn
     read_graph(g, n, &graph)
     cdef const double* scores = <const double*> matrix(f, "f", DOUBLE, n, k)
     cdef const double* tables = read_tables(T, "T", &graph, k, &apart)
@@ -76,7 +82,9 @@ def improve(g, f, T, labels):
     cdef bint changed = True
     within(found, n, k, "labels")
     with nogil:
-        while changed:
+        for turn in range(_PASSES):
+            if not changed:
+                break
             changed = False
             for v in range(n):
                 memcpy(x, scores + v * k, k * sizeof(double))

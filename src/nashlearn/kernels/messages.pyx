@@ -95,6 +95,8 @@ cdef int _read(
     Tree* t, object arrays, object f, object E, object inside, object lift=None, object outside=None
 ) except -1:
     """Check a tree with its scores and messages. What is None stays as it is."""
+    if not isinstance(arrays, tuple) or len(arrays) != 9:
+        raise TypeError(f"arrays must be the nine of a clique tree; got {type(arrays).__name__}")
     node, rows, columns, parent, child, sibling, table, places, maps = arrays
     cdef Py_ssize_t c, size = extent(node, "node", 0), entries = extent(E, "E", 0), listed = extent(maps, "maps", 0)
     t.size, t.n, t.k, t.width = size, extent(f, "f", 0), extent(f, "f", 1), extent(inside, "inside", 1)
@@ -117,7 +119,7 @@ cdef int _read(
     within(t.node, size, t.n, "node")
     flaw = _flaw(t, entries, listed)
     if flaw is not None:
-        raise ValueError(flaw)
+        raise ValueError(f"arrays must be a clique tree: {flaw}")
     t.tallest = t.largest = 1
     for c in range(size):
         t.tallest = max(t.tallest, t.rows[c])

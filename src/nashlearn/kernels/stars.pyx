@@ -6,7 +6,7 @@ See :mod:`nashlearn.games.networks.stars` for the objective and the exact step o
 from libc.math cimport INFINITY, exp, log
 from libc.string cimport memset
 from nashlearn.kernels.checks cimport DOUBLE, cube, cube_out, extent, matrix, matrix_out, vector
-from nashlearn.kernels.graphs cimport Graph, read_graph, read_tables
+from nashlearn.kernels.graphs cimport Graph, graph_size, read_graph, read_tables
 from nashlearn.kernels.replies cimport Replies
 from nashlearn.kernels.scratch cimport Scratch, doubles
 from nashlearn.kernels.simd cimport simd_dot, simd_max, simd_min
@@ -46,10 +46,12 @@ cdef struct Star:
 
 cdef int _read(Star* s, object g, Py_ssize_t n, Py_ssize_t k, object heated) except -1:
     """Check a graph with its tables."""
+    if not isinstance(heated, tuple) or len(heated) != 4:
+        raise TypeError(f"heated must be three arrays and a temperature; got {type(heated).__name__}")
     T, W, top, eps = heated
     cdef Py_ssize_t number = extent(T, "T", 0)
     if k < 1:
-        raise ValueError("nodes must have at least one state")
+        raise ValueError("f and pairs must have at least one label")
     read_graph(g, n, &s.g)
     s.k, s.eps = k, eps
     s.T = read_tables(T, "T", &s.g, k, &s.apart)
@@ -239,8 +241,8 @@ def bound(Replies loss not None, g, f, heated, double e_v, p, alpha):
 def beliefs(g, heated, alpha, pairs):
     """The edges' own distributions, for which the bound is attained; their sums need not agree with the nodes'."""
     cdef Star s
-    cdef Py_ssize_t e, n = extent(g[2], "start", 0) - 1, k = extent(pairs, "pairs", 1)
-    _read(&s, g, n, k, heated)
+    cdef Py_ssize_t e, k = extent(pairs, "pairs", 1)
+    _read(&s, g, graph_size(g), k, heated)
     cdef const double* multipliers = <const double*> cube(alpha, "alpha", DOUBLE, s.g.m, 2, k)
     cdef double* found = <double*> cube_out(pairs, "pairs", DOUBLE, s.g.m, k, k)
     cdef Scratch memory = Scratch(_lay(&s, 0, 0))
