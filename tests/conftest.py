@@ -1,4 +1,4 @@
-"""What all tests share: a hypothesis profile, since compilation makes deadlines meaningless, and the papers' data."""
+"""What all tests share: a hypothesis profile, since deadlines mean nothing on a busy machine, and the papers' data."""
 
 import pytest
 from hypothesis import HealthCheck, settings

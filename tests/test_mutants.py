@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import time
-from pathlib import Path
-
 import pytest
-from mutants.listing import ROOT, Mutant, complaints, mutants
-from mutants.stale import drop_stale, imports
+from mutants.listing import Mutant, complaints, mutants
 
 MUTANT = Mutant("zero", "games/_check.py", "old", "new", "everything", ["tests/test_mutants.py::test_the_list"])
 
@@ -53,36 +48,3 @@ def test_what_compiles_in_cython_is_accepted(tmp_path):
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_mutants.py").write_text("def test_the_list():\n    pass\n")
     assert mutant.compiled and list(complaints([mutant], tmp_path)) == []
-
-
-def test_caches_are_dropped_where_something_that_they_hold_has_changed(tmp_path):
-    """Below: ``user`` compiles ``stub``'s function, whose implementation ``loss`` registers."""
-    sources = {
-        "stub.py": "from numba import njit\n",
-        "loss.py": "from numba.extending import overload\nfrom package import stub\n@overload(stub.f)\ndef g(): ...\n",
-        "user.py": "from numba import njit\nfrom package.stub import f\n",
-        "other.py": "from numba import njit\n",
-        "plain.py": "from package import user\n",
-    }
-    package = tmp_path / "package"
-    caches = [package / "__pycache__" / f"{name}.f-1.py311.nbi" for name in ("stub", "loss", "user", "other", "plain")]
-    caches[0].parent.mkdir(parents=True)
-    for name, text in sources.items():
-        (package / name).write_text(text)
-    long_ago = time.time() - 1000
-    for path in package.glob("*.py"):
-        os.utime(path, (long_ago, long_ago))
-    for cache in caches:
-        cache.write_text("")
-    assert drop_stale(tmp_path) == 0
-    assert imports(tmp_path)["package.stub"] == {"package.loss"}
-    for changed, kept in (("plain", caches), ("loss", caches[3:4]), ("other", [])):
-        soon = time.time() + 1000
-        os.utime(package / f"{changed}.py", (soon, soon))
-        drop_stale(tmp_path)
-        assert [cache for cache in caches if cache.exists()] == kept
-
-
-def test_the_library_says_which_compiled_code_depends_on_which():
-    graph = imports(Path(ROOT) / "src")
-    assert "nashlearn.solvers.threshold" in graph["nashlearn.games.trees.projection"]

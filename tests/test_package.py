@@ -10,10 +10,7 @@ import pytest
 
 import nashlearn
 
-HEAVY = ("numpy", "sklearn", "numba", "torch", "dask", "matplotlib")
-
-
-STILL = {"numba", "llvmlite", "yaml"}  # until the last kernels are compiled ahead of time
+HEAVY = ("numpy", "sklearn", "torch", "dask", "matplotlib")
 
 
 def loaded_by(code: str) -> set[str]:
@@ -45,7 +42,7 @@ print(*sorted(set(sys.modules) - before))
     own = packages.count("nashlearn")
     assert 20 <= own <= 220
     others = {name for name in packages if not name.startswith("_")} - {"nashlearn"} - sys.stdlib_module_names
-    assert others <= STILL
+    assert others == set()
     assert sum(name in sys.stdlib_module_names for name in packages) <= 20
 
 

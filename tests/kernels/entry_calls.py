@@ -192,9 +192,6 @@ def _play() -> None:
 
     rng = np.random.default_rng(0)
     for kind, make in KINDS.items():
-        # What Numba still compiles calls no entry, and would take minutes.
-        if "numba" in sys.modules and kind not in ("classifier", "ordinal", "abstainer", "predictor"):
-            continue
         for _ in range(12 if kind == "classifier" else 6):
             trial = make(rng)
             trial.model.fit(trial.X, trial.y, **trial.fit)

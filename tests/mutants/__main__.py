@@ -22,7 +22,6 @@ from typing import NamedTuple
 
 from .listing import ROOT, Mutant, complaints, mutants
 from .plugin import ELSEWHERE
-from .stale import drop_stale
 
 _NEEDED = ("src", "tests", "pyproject.toml", "setup.py", "build_tools")
 _KEPT = ("cython-*", "kernels")  # of the folder build: what Cython and the compiler have made
@@ -42,7 +41,6 @@ class Verdict(NamedTuple):
 def run_tests(copy: Path, tests: list[str], limit: float | None) -> tuple[int | None, str]:
     """Exit code and output of the tests on the library in ``copy``; None where the time is over."""
     environment = {**os.environ, "PYTHONPATH": str(copy / "src"), "OMP_NUM_THREADS": "1"}
-    environment.pop("NUMBA_CACHE_DIR", None)  # caches lie beside the source, where stale ones are found
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", "-p", "tests.mutants.plugin", *_OPTIONS, *tests],
         cwd=copy,
@@ -78,7 +76,6 @@ def copied(target: Path) -> Path:
             shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("*.pyc", "*.tmp.*"))
         else:
             shutil.copy2(ROOT / name, target / name)
-    drop_stale(target / "src")
     return target
 
 
@@ -104,7 +101,6 @@ def judged(mutant: Mutant, pristine: Path, limit: float) -> Verdict:
         text = mutant.changed(copy)
         mutant.source(copy).unlink()  # not written in place: it is a link
         mutant.source(copy).write_text(text, encoding="utf-8")
-        drop_stale(copy / "src")
         if mutant.compiled and (complaint := build(copy)):
             return Verdict(mutant, "error", f"it does not compile:\n{complaint[-3000:]}", time.perf_counter() - began)
         code, output = run_tests(copy, ["-x", *mutant.tests], limit)
