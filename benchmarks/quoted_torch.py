@@ -32,6 +32,12 @@ def host_and_kernels() -> tuple[str, str]:
     return "/".join(sorted(host)), "/".join(sorted({short(value, 1) for value in named}))
 
 
+def costs_on_device() -> tuple[str, ...]:
+    """Cost matrices of up to 64 classes: a thread of the host over the device, and the device over zero-one there."""
+    found = [r["seconds"] for r in records("torch_costs")["records"] if r["k"] <= 64]
+    return *span(s["host"] / s["cost matrix"] for s in found), *span(s["cost matrix"] / s["zero-one"] for s in found)
+
+
 def large_batches() -> tuple[str, str]:
     """Ours over cross-entropy, both eager, at ten classes and at tens of thousands."""
     return span(_cuda("ours", "cross-entropy", (10, 32000, 65536, 131072)))

@@ -153,6 +153,11 @@ _GPU = [
         "losses took {} ns a row in their kernels.",
         quoted_torch.host_and_kernels,
     ),
+    Claim(
+        "one kernel does it, {} to {} times as fast as one thread of the host, and in {} to {} times the time of the "
+        "zero-one loss",
+        quoted_torch.costs_on_device,
+    ),
     Claim("or a million rows of ten, it takes {} to {} of the time of cross-entropy", quoted_torch.large_batches),
     Claim("scores on an H200 took {} to {} µs in kernels but {} to {} µs by the clock", quoted_torch.small_batches),
     Claim(
@@ -178,7 +183,8 @@ _HEADS = [
 ]
 _HEADS_OTHERS = (r"H200", r"bfloat16", r"131,072", r"262,144", r"with 32,000", r"probabilities are 0 then")
 _GPU_OTHERS = (
-    r"cost matrix of ten classes", r"one thread", r"is three launches", r"tens of thousands of classes",
+    r"cost matrix of ten classes", r"one thread", r"Up to 64 classes and options one kernel", r"zero-one loss",
+    r"is three launches", r"tens of thousands of classes",
     r"a million rows of ten", r"131,072 × 100 and 32,768 × 1000", r"H200",
 )  # fmt: skip
 
