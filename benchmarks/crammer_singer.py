@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
+
+from reproduce.compiled import load
 
 __all__ = ["Reference", "primal", "solve", "with_bias"]
 
@@ -42,53 +43,12 @@ def primal(X: sp.csr_matrix, y: np.ndarray, W: np.ndarray, C: float) -> float:
     return 0.5 * float(np.vdot(W, W)) + C * float(np.sum(scores.max(axis=1) - truth))
 
 
-@njit(cache=True)
-def _project(z):
-    """Euclidean projection of ``z`` onto the simplex, in place, by Michelot's filter."""
-    count, threshold = z.size, (z.sum() - 1.0) / z.size
-    while True:
-        total, kept = 0.0, 0
-        for value in z:
-            if value > threshold:
-                total += value
-                kept += 1
-        threshold = (total - 1.0) / kept
-        if kept == count:
-            break
-        count = kept
-    for j in range(z.size):
-        z[j] = max(z[j] - threshold, 0.0)
-
-
-@njit(cache=True)
-def _sweep(data, indices, indptr, y, norms, C, Q, W, order, moved):
-    """One pass of exact block steps over ``order``; flags the rows that moved."""
-    k = W.shape[1]
-    z = np.empty(k)
-    for i in order:
-        a = C * norms[i]
-        z[:] = 0.0
-        for e in range(indptr[i], indptr[i + 1]):
-            for j in range(k):
-                z[j] += data[e] * W[indices[e], j]
-        z[y[i]] -= 1.0
-        for j in range(k):
-            z[j] = Q[i, j] + z[j] / a
-        _project(z)
-        change = 0.0
-        for j in range(k):
-            z[j], Q[i, j] = Q[i, j] - z[j], z[j]
-            change = max(change, abs(z[j]))
-        moved[i] = change > 1e-12
-        if moved[i]:
-            for e in range(indptr[i], indptr[i + 1]):
-                for j in range(k):
-                    W[indices[e], j] += C * data[e] * z[j]
-
-
 def solve(X: sp.csr_matrix, y: np.ndarray, C: float, *, tol: float = 1e-8, seconds: float = 60.0) -> Reference:
     """Bounds on the optimum for ``X`` (bias included), until ``tol`` relative or ``seconds`` of CPU time."""
     n, k = X.shape[0], int(y.max()) + 1
+    sweep = load("crammer_singer_loops", "benchmarks").sweep
+    y = y.astype(np.intp)
+    rows = (X.data, X.indices.astype(np.intp), X.indptr.astype(np.intp), y)
     Q = np.zeros((n, k))
     Q[np.arange(n), y] = 1.0
     W = np.zeros((X.shape[1], k))
@@ -98,12 +58,12 @@ def solve(X: sp.csr_matrix, y: np.ndarray, C: float, *, tol: float = 1e-8, secon
     # Zero weights cost C n, and on noisy labels nothing beats them.
     best, bound, stop = C * n, -np.inf, time.process_time() + seconds
     while time.process_time() < stop:
-        _sweep(X.data, X.indices, X.indptr, y, norms, C, Q, W, rng.permutation(n), moved)
+        sweep(*rows, norms, C, Q, W, rng.permutation(n), moved)
         for _ in range(30):
             active = np.flatnonzero(moved)
             if active.size == 0 or time.process_time() > stop:
                 break
-            _sweep(X.data, X.indices, X.indptr, y, norms, C, Q, W, rng.permutation(active), moved)
+            sweep(*rows, norms, C, Q, W, rng.permutation(active), moved)
         best = min(best, primal(X, y, W, C))
         bound = max(bound, C * (n - Q[np.arange(n), y].sum()) - 0.5 * float(np.vdot(W, W)))
         if best - bound <= tol * best:

@@ -78,7 +78,7 @@ def run(repeats: int = 5) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     ]
     note = (
         "Time a row. Ours: value, p, q and gap of `game.solve` on a batch; the published algorithms, "
-        "compiled by Numba: value and q only."
+        "compiled: value and q only."
     )
     columns = ["loss", "k", "published", "ours", "theirs", "theirs / ours"]
     columns += ["largest difference", "largest gap"]

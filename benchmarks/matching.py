@@ -158,7 +158,7 @@ def _projection_table(records: list[dict[str, Any]]) -> dict[str, Any]:
         rows.append(row)
     note = (
         "Time a matrix, scores N(0, 1); theirs / ours. Off: the largest of the misses of the sums and of the distance "
-        "from optimality, as found by an assignment. ADMM (Numba, rho = 1) ends at residuals of 1e-10. POT is "
+        "from optimality, as found by an assignment. ADMM (compiled, rho = 1) ends at residuals of 1e-10. POT is "
         "`ot.smooth.smooth_ot_dual` at its default `stopThr` 1e-9, and at 1e-15."
     )
     columns = ["n", "ours", "off", "ADMM / ours", "off", "POT / ours", "off", "POT, 1e-15 / ours", "off"]

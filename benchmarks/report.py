@@ -14,7 +14,7 @@ from typing import Any
 __all__ = ["RESULTS", "machine", "page", "ratio", "save", "seconds", "table", "write_page"]
 
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = ("nashlearn", "numpy", "scipy", "scikit-learn", "numba", "highspy", "pot", "liblinear-official", "MRCpy")
+PACKAGES = ("nashlearn", "numpy", "scipy", "scikit-learn", "highspy", "pot", "liblinear-official", "MRCpy")
 PACKAGES += ("python-crfsuite",)
 
 

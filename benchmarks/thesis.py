@@ -5,33 +5,33 @@ Compiled, and returning the value and the adversary's strategy only, which is le
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import numpy as np
-from numba import njit
+
+from reproduce.compiled import load
 
 __all__ = ["absolute", "abstain", "squared", "zero_one", "zero_one_numpy"]
 
+Answer = tuple[np.ndarray, np.ndarray]
 
-@njit(cache=True)
-def zero_one(scores):
-    """AL0-1 by sorting (section 2.4.1): the best of k prefixes. O(k log k) a row."""
-    n, k = scores.shape
-    value, q = np.empty(n), np.zeros((n, k))
-    for i in range(n):
-        order = np.argsort(-scores[i])
-        total, best, size = 0.0, -np.inf, 0
-        for s in range(k):
-            total += scores[i, order[s]]
-            candidate = (total + s) / (s + 1)
-            if candidate <= best:
-                break
-            best, size = candidate, s + 1
-        value[i] = best
-        for s in range(size):
-            q[i, order[s]] = 1.0 / size
+
+def _loops() -> ModuleType:
+    return load("thesis_loops", "benchmarks")
+
+
+def _room(scores: np.ndarray) -> Answer:
+    return np.empty(len(scores)), np.zeros(scores.shape)
+
+
+def zero_one(scores: np.ndarray) -> Answer:
+    """AL0-1 by sorting (section 2.4.1): the best of k prefixes, as long as they rise. O(k log k) a row."""
+    value, q = _room(scores)
+    _loops().zero_one(scores, np.argsort(-scores, axis=1), value, q)
     return value, q
 
 
-def zero_one_numpy(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def zero_one_numpy(scores: np.ndarray) -> Answer:
     """AL0-1 by sorting, all rows at once."""
     n, k = scores.shape
     order = np.argsort(-scores, axis=1)
@@ -43,63 +43,22 @@ def zero_one_numpy(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return prefix[np.arange(n), size - 1], q
 
 
-@njit(cache=True)
-def absolute(scores):
+def absolute(scores: np.ndarray) -> Answer:
     """AL-ord: the best of all pairs, which separate (equation 2.35). O(k) a row."""
-    n, k = scores.shape
-    value, q = np.empty(n), np.zeros((n, k))
-    for i in range(n):
-        low, high, at_low, at_high = -np.inf, -np.inf, 0, 0
-        for j in range(k):
-            if scores[i, j] - j > low:
-                low, at_low = scores[i, j] - j, j
-            if scores[i, j] + j > high:
-                high, at_high = scores[i, j] + j, j
-        value[i] = 0.5 * (low + high)
-        q[i, at_low] += 0.5
-        q[i, at_high] += 0.5
+    value, q = _room(scores)
+    _loops().absolute(scores, value, q)
     return value, q
 
 
-@njit(cache=True)
-def squared(scores):
+def squared(scores: np.ndarray) -> Answer:
     """AL-sq by enumerating all triples (theorem 2.5). O(k^3) a row."""
-    n, k = scores.shape
-    value, q = np.empty(n), np.zeros((n, k))
-    for row in range(n):
-        f = scores[row]
-        at_i = at_j = int(np.argmax(f))
-        best, weight = f[at_i], 1.0
-        for i in range(k):
-            for j in range(i + 1, k):
-                for m in range(i + 1, j + 1):
-                    w = (2 * (j - m) + 1) / (2 * (j - i))
-                    candidate = w * (f[i] + (m - i) ** 2) + (1.0 - w) * (f[j] + (j - m) ** 2)
-                    if candidate > best:
-                        best, weight, at_i, at_j = candidate, w, i, j
-        value[row] = best
-        q[row, at_i] += weight
-        q[row, at_j] += 1.0 - weight
+    value, q = _room(scores)
+    _loops().squared(scores, value, q)
     return value, q
 
 
-@njit(cache=True)
-def abstain(scores, cost):
+def abstain(scores: np.ndarray, cost: float) -> Answer:
     """AL-abstain for ``cost <= 1/2`` (theorem 2.7): the best label, or the two best mixed. O(k) a row."""
-    n, k = scores.shape
-    value, q = np.empty(n), np.zeros((n, k))
-    for i in range(n):
-        first, second = 0, 1
-        if scores[i, 1] > scores[i, 0]:
-            first, second = 1, 0
-        for j in range(2, k):
-            if scores[i, j] > scores[i, first]:
-                first, second = j, first
-            elif scores[i, j] > scores[i, second]:
-                second = j
-        mixed = (1.0 - cost) * scores[i, first] + cost * scores[i, second] + cost
-        alone = scores[i, first] >= mixed
-        value[i] = scores[i, first] if alone else mixed
-        q[i, first] = 1.0 if alone else 1.0 - cost
-        q[i, second] = 0.0 if alone else cost
+    value, q = _room(scores)
+    _loops().abstain(scores, cost, value, q)
     return value, q
