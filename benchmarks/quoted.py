@@ -116,11 +116,14 @@ def memory() -> tuple[str, str]:
     return f"{largest:.2f}", f"{8 * DENSE_LIMIT**2 / 1e6:.0f}"
 
 
-def compiling() -> dict[str, str]:
-    """Seconds of the first fit ever with each loss that was measured."""
-    found = records("start")
-    losses = {"zero-one": found} if "cold" in found else found  # older files have one loss only
-    return {name: short(record["cold"]["fit"]) for name, record in losses.items()}
+def starts(names: Iterable[str]) -> list[str]:
+    """Milliseconds by which a first fit, or a first run of a command, exceeds the next."""
+    return [f"{max(1e3 * records('start')[name]['start'], 0.0):.0f}" for name in names]
+
+
+def importing() -> tuple[str]:
+    """Milliseconds of importing an estimator after scikit-learn."""
+    return (f"{1e3 * records('start')['import']['import']:.0f}",)
 
 
 def kernels() -> tuple[str, ...]:
