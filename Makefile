@@ -46,9 +46,11 @@ $(STAMP): pyproject.toml setup.py build_tools/backend.py | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
 	@touch $@ $(KERNEL_STAMP)
 
-# Kernels that changed since are compiled again, the others are kept.
+# Kernels that changed since are compiled again, the others are kept. The rule above has just compiled all of them where
+# it has made the stamp that this one still looks for.
 $(KERNEL_STAMP): $(KERNELS) $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	test -e $@ && test -z "$$(find $? -newer $@)" \
+	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
 # LIBLINEAR is compiled on installation; where that fails the benchmarks report it as not installed.

@@ -62,7 +62,14 @@ def levels() -> dict[str, list[str]]:
         return {"default": []}
     if WINDOWS:
         return {"v2": [], "v3": ["/arch:AVX2"]}
-    return {level: [f"-march=x86-64-{level}", "-mno-mmx"] for level in ("v2", "v3")}
+    return {level: [*machine(f"x86-64-{level}"), "-mno-mmx"] for level in ("v2", "v3")}
+
+
+def machine(name: str) -> list[str]:
+    """The flag for a kind of processor; Zig spells names otherwise, and takes the one at hand where there is none."""
+    if not X86 or WINDOWS:
+        return []
+    return [f"-march={name.replace('-', '_') if 'ziglang' in os.environ.get('CC', '') else name}"]
 
 
 def flags(module: str, own: list[str]) -> list[str]:
@@ -91,7 +98,7 @@ def extensions() -> list[Extension]:
     made = []
     for module in written:
         name = module.name.rpartition(".")[2]
-        for level, own in [("", [])] if name in BASELINE else folders.items():
+        for level, own in [("", machine("x86-64"))] if name in BASELINE else folders.items():
             if level:  # setuptools looks for the folder of a checkout that it installs in place
                 (ROOT / ROOM / level).mkdir(exist_ok=True)
             made.append(
