@@ -140,7 +140,7 @@ wheel: $(WHEEL_STAMP)
 	rm -rf dist
 	NASHLEARN_ABI3=1 $(BIN)/python -m build --outdir dist/raw .
 	if [ "$$(uname)" = Linux ]; then \
-	  PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m auditwheel repair --wheel-dir dist dist/raw/*.whl \
+	  PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m auditwheel repair --wheel-dir dist dist/raw/*.whl \
 	  && $(BIN)/python -m auditwheel show dist/*.whl; else mv dist/raw/*.whl dist; fi
 	mv dist/raw/*.tar.gz dist
 	$(BIN)/python build_tools/check_wheel.py dist/*.whl dist/*.tar.gz $(if $(FITS),--fits $(FITS))

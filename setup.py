@@ -41,10 +41,10 @@ OWN_FLAGS = {"rows": REORDERED, "csr": REORDERED, "forest": CONTRACTED}
 BASELINE = ["cpu"]  # modules that run before a level is chosen
 
 SANITIZED = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"]
-CHECKED = {"boundscheck": True, "initializedcheck": True, "nonecheck": True}
+CHECKED = {"initializedcheck": True, "nonecheck": True}
 DIRECTIVES = {
     "language_level": 3,
-    "boundscheck": False,
+    "boundscheck": True,  # of Python's lists and tuples: kernels have none, entries are handed any
     "wraparound": False,
     "cdivision": True,
     "initializedcheck": False,

@@ -13,13 +13,13 @@ import pickle
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Call", "Entry", "Made", "entries", "heard", "record"]
+__all__ = ["Call", "Entry", "Made", "entries", "heard", "rebuilt", "record"]
 
 ROOM = Path(__file__).resolve().parents[2] / "src" / "nashlearn" / "kernels"
 _PER_SHAPE, _PER_ENTRY, _LARGEST = 2, 24, 20_000  # calls that are kept, and numbers in one of them
@@ -99,12 +99,17 @@ def _methods(kind: type) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
+def rebuilt(value: Any, parts: Iterable[Any]) -> Any:
+    """A tuple or list of the same type, with other parts."""
+    return value._make(parts) if hasattr(value, "_make") else type(value)(parts)
+
+
 def _kept(value: Any) -> Any:
     """A copy of an argument that lasts: arrays as they are now, objects as what they were made of."""
     if isinstance(value, np.ndarray):
         return value.copy()
     if isinstance(value, tuple | list):
-        return type(value)(map(_kept, value))
+        return rebuilt(value, map(_kept, value))
     for kind in type(value).__mro__:
         if kind.__module__.startswith("nashlearn.kernels."):
             return Made(f"{kind.__module__.rpartition('.')[2]}.{kind.__name__}", _kept(value.__reduce__()[1]))
@@ -117,13 +122,17 @@ def _shape(value: Any) -> Any:
         return value.dtype.str, tuple(min(size, 2) for size in value.shape)
     if isinstance(value, Made):
         return value.entry, tuple(map(_shape, value.arguments))
+    if isinstance(value, tuple | list):
+        return tuple(map(_shape, value))
     return type(value).__name__
 
 
 def _numbers(value: Any) -> int:
     if isinstance(value, np.ndarray):
         return value.size
-    return sum(map(_numbers, value.arguments)) if isinstance(value, Made) else 1
+    if isinstance(value, tuple | list):  # what was made, too
+        return sum(map(_numbers, value))
+    return 1
 
 
 class _Listener:
