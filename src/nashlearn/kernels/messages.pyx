@@ -98,17 +98,18 @@ cdef int _read(
     if not isinstance(arrays, tuple) or len(arrays) != 9:
         raise TypeError(f"arrays must be the nine of a clique tree; got {type(arrays).__name__}")
     node, rows, columns, parent, child, sibling, table, places, maps = arrays
-    cdef Py_ssize_t c, size = extent(node, "node", 0), entries = extent(E, "E", 0), listed = extent(maps, "maps", 0)
+    cdef Py_ssize_t c, size = extent(node, "arrays.node", 0), listed = extent(maps, "arrays.maps", 0)
+    cdef Py_ssize_t entries = extent(E, "E", 0)
     t.size, t.n, t.k, t.width = size, extent(f, "f", 0), extent(f, "f", 1), extent(inside, "inside", 1)
-    t.node = <const Py_ssize_t*> vector(node, "node", INDEX, size)
-    t.rows = <const Py_ssize_t*> vector(rows, "rows", INDEX, size)
-    t.columns = <const Py_ssize_t*> vector(columns, "columns", INDEX, size)
-    t.parent = <const Py_ssize_t*> vector(parent, "parent", INDEX, size)
-    t.child = <const Py_ssize_t*> vector(child, "child", INDEX, size)
-    t.sibling = <const Py_ssize_t*> vector(sibling, "sibling", INDEX, size)
-    t.table = <const Py_ssize_t*> vector(table, "table", INDEX, size)
-    t.map = <const Py_ssize_t*> vector(places, "map", INDEX, size)
-    t.maps = <const int*> vector(maps, "maps", NARROW, listed)
+    t.node = <const Py_ssize_t*> vector(node, "arrays.node", INDEX, size)
+    t.rows = <const Py_ssize_t*> vector(rows, "arrays.rows", INDEX, size)
+    t.columns = <const Py_ssize_t*> vector(columns, "arrays.columns", INDEX, size)
+    t.parent = <const Py_ssize_t*> vector(parent, "arrays.parent", INDEX, size)
+    t.child = <const Py_ssize_t*> vector(child, "arrays.child", INDEX, size)
+    t.sibling = <const Py_ssize_t*> vector(sibling, "arrays.sibling", INDEX, size)
+    t.table = <const Py_ssize_t*> vector(table, "arrays.table", INDEX, size)
+    t.map = <const Py_ssize_t*> vector(places, "arrays.map", INDEX, size)
+    t.maps = <const int*> vector(maps, "arrays.maps", NARROW, listed)
     t.f = <const double*> matrix(f, "f", DOUBLE, t.n, t.k)
     t.E = <const double*> vector(E, "E", DOUBLE, entries)
     t.inside = <double*> matrix_out(inside, "inside", DOUBLE, size, t.width)
@@ -116,7 +117,7 @@ cdef int _read(
         t.lift = <double*> matrix_out(lift, "lift", DOUBLE, t.n, t.k)
     if outside is not None:
         t.outside = <double*> matrix_out(outside, "outside", DOUBLE, size, t.width)
-    within(t.node, size, t.n, "node")
+    within(t.node, size, t.n, "arrays.node")
     flaw = _flaw(t, entries, listed)
     if flaw is not None:
         raise ValueError(f"arrays must be a clique tree: {flaw}")
@@ -261,7 +262,7 @@ def decode(arrays, f, E, inside, labels):
     cdef Py_ssize_t* entry = <Py_ssize_t*> memory.at
     cdef Py_ssize_t a, c, d, s, u, v, best_label
     cdef double value, best
-    within(t.node, t.size, extent(labels, "labels", 0), "node")
+    within(t.node, t.size, extent(labels, "labels", 0), "arrays.node")
     with nogil:
         for c in range(t.size):
             v, u = t.node[c], t.parent[c]

@@ -49,14 +49,14 @@ cdef int _read(Star* s, object g, Py_ssize_t n, Py_ssize_t k, object heated) exc
     if not isinstance(heated, tuple) or len(heated) != 4:
         raise TypeError(f"heated must be three arrays and a temperature; got {type(heated).__name__}")
     T, W, top, eps = heated
-    cdef Py_ssize_t number = extent(T, "T", 0)
+    cdef Py_ssize_t number = extent(T, "heated.T", 0)
     if k < 1:
         raise ValueError("f and pairs must have at least one label")
     read_graph(g, n, &s.g)
     s.k, s.eps = k, eps
-    s.T = read_tables(T, "T", &s.g, k, &s.apart)
-    s.W = <const double*> cube(W, "W", DOUBLE, number, k, k)
-    s.top = <const double*> vector(top, "top", DOUBLE, number)
+    s.T = read_tables(T, "heated.T", &s.g, k, &s.apart)
+    s.W = <const double*> cube(W, "heated.W", DOUBLE, number, k, k)
+    s.top = <const double*> vector(top, "heated.top", DOUBLE, number)
     return 0
 
 
@@ -255,6 +255,8 @@ def beliefs(g, heated, alpha, pairs):
 def expected(Replies loss not None, p, q):
     """``<p, L q>``, summed over nodes."""
     cdef Py_ssize_t v, n = extent(q, "q", 0), k = extent(q, "q", 1), width = extent(p, "p", 1)
+    if k < 1:
+        raise ValueError("q must have at least one label")
     loss.fits(n, k, width)
     cdef const double* replies = <const double*> matrix(p, "p", DOUBLE, n, width)
     cdef const double* marginals = <const double*> matrix(q, "q", DOUBLE, n, k)
@@ -268,6 +270,8 @@ def expected(Replies loss not None, p, q):
 def risk(Replies loss not None, q):
     """``min_p <p, L q>``, summed over nodes."""
     cdef Py_ssize_t v, n = extent(q, "q", 0), k = extent(q, "q", 1)
+    if k < 1:
+        raise ValueError("q must have at least one label")
     loss.fits(n, k, PY_SSIZE_T_MAX)
     cdef const double* marginals = <const double*> matrix(q, "q", DOUBLE, n, k)
     cdef double least = 0.0
