@@ -20,7 +20,7 @@ PARTS = (
     "scale_out",
 )
 ON_DEVICE = ("torch_losses", "torch_costs", "torch_chains", "torch_head")  # for CUDA: only when asked for by name
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def main() -> None:

@@ -97,7 +97,7 @@ COMMANDS: dict[str, Callable[[Path], list[str]]] = {
 
 def _process(command: list[str], caches: Path) -> tuple[str, float]:
     """What a fresh interpreter prints, and its wall-clock seconds; libraries keep their caches in ``caches``."""
-    homes = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "MPLCONFIGDIR"), str(caches))
+    homes = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "MPLCONFIGDIR"), str(caches))
     begin = time.perf_counter()
     done = subprocess.run(
         [sys.executable, *command],
