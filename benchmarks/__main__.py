@@ -31,7 +31,7 @@ def main() -> None:
     unknown = sorted(set(parts) - {*PARTS, *ON_DEVICE})
     if unknown:
         parser.error(f"unknown part: {', '.join(unknown)}; choose from {', '.join(PARTS + ON_DEVICE)}")
-    # Thread pools read these once, when NumPy and Numba are first imported: before any part is.
+    # Thread pools read these once, when NumPy is first imported: before any part is.
     os.environ.update(dict.fromkeys(THREADS, "1"))
     from benchmarks import report
 

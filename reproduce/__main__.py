@@ -12,7 +12,7 @@ HERE = Path(__file__).parent
 
 def main() -> None:
     """Run the tables that were asked for, one after another, and rewrite the page."""
-    # Thread pools read these once, when NumPy and Numba are first imported.
+    # Thread pools read these once, when NumPy is first imported.
     os.environ.update(dict.fromkeys(THREADS, "1"))
     from reproduce import (
         constraints,
