@@ -310,3 +310,29 @@ def test_numbers_of_trees():
     """Cayley: (n + 1)^(n - 1) rooted at an extra node, n^(n - 1) of them with one arc from it."""
     assert len(tree_heads(3, single_root=False)) == 16
     assert len(tree_heads(3, single_root=True)) == 9
+
+
+def _strided(x: np.ndarray) -> np.ndarray:
+    return np.repeat(x, 2, axis=-1)[..., ::2]
+
+
+def _locked(x: np.ndarray) -> np.ndarray:
+    x = x.copy()
+    x.flags.writeable = False
+    return x
+
+
+@pytest.mark.parametrize("lay", [np.asfortranarray, _strided, _locked, lambda x: x.astype(x.dtype.newbyteorder())])
+@pytest.mark.parametrize("case", SHIPPED, ids=lambda case: case.id)
+def test_arrays_of_any_layout(case, lay):
+    """Scores and strategies may lie in memory as they like, and are not written to."""
+    scores = case.shaped(np.random.default_rng(0).normal(size=(2, case.dim)))
+    for smoothing in (0.0, 0.5) if case.game.smooths else (0.0,):
+        right = case.game.solve(scores, smoothing=smoothing)
+        found = case.game.solve(lay(scores), smoothing=smoothing)
+        assert np.array_equal(found.value, right.value)
+        assert np.allclose(case.game.upper(lay(scores), lay(right.p)), case.game.upper(scores, right.p), atol=1e-12)
+        assert np.allclose(case.game.lower(lay(scores), lay(right.q)), case.game.lower(scores, right.q), atol=1e-12)
+    assert np.array_equal(case.game.argmax(lay(scores)), case.game.argmax(scores))
+    y = np.concatenate([case.label(0), case.label(-1 % len(case.labels))])
+    assert np.allclose(case.game.loss_value(lay(scores), lay(y) if y.ndim > 1 else y), case.game.loss_value(scores, y))

@@ -1,4 +1,4 @@
-"""The predictor's strategies that have closed forms, as tensor operations: for devices that compiled kernels do not reach.
+"""The predictor's strategies that have closed forms, as tensor operations: for devices without the host's kernels.
 
 The formulas are those of :mod:`nashlearn.games`: zero-one and its weights, absolute loss, abstaining at up to 1/2.
 Rows without a largest finite score give NaN.

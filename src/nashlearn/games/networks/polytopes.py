@@ -37,8 +37,8 @@ class Labellings:
         self.shape = (self.n * self.k + self.m * self.k**2,)
 
     def parts(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Views of a packed point: nodes (n, k) and edges (m, k, k)."""
-        split = self.n * self.k
+        """A packed point: nodes (n, k) and edges (m, k, k), both contiguous."""
+        split, point = self.n * self.k, np.ascontiguousarray(point)
         return point[:split].reshape(self.n, self.k), point[split:].reshape(self.m, self.k, self.k)
 
     def argmax(self, scores: np.ndarray) -> np.ndarray:
