@@ -91,10 +91,8 @@ cdef object _flaw(const Tree* t, Py_ssize_t entries, Py_ssize_t listed):
     return None
 
 
-cdef int _read(
-    Tree* t, object arrays, object f, object E, object inside, object lift=None, object outside=None
-) except -1:
-    """Check a tree with its scores and messages. What is None stays as it is."""
+cdef int _read(Tree* t, object arrays, object f, object E, object inside) except -1:
+    """Check a tree with its scores and the messages inwards."""
     if not isinstance(arrays, tuple) or len(arrays) != 9:
         raise TypeError(f"arrays must be the nine of a clique tree; got {type(arrays).__name__}")
     node, rows, columns, parent, child, sibling, table, places, maps = arrays
@@ -113,10 +111,6 @@ cdef int _read(
     t.f = <const double*> matrix(f, "f", DOUBLE, t.n, t.k)
     t.E = <const double*> vector(E, "E", DOUBLE, entries)
     t.inside = <double*> matrix_out(inside, "inside", DOUBLE, size, t.width)
-    if lift is not None:
-        t.lift = <double*> matrix_out(lift, "lift", DOUBLE, t.n, t.k)
-    if outside is not None:
-        t.outside = <double*> matrix_out(outside, "outside", DOUBLE, size, t.width)
     within(t.node, size, t.n, "arrays.node")
     flaw = _flaw(t, entries, listed)
     if flaw is not None:
@@ -125,6 +119,18 @@ cdef int _read(
     for c in range(size):
         t.tallest = max(t.tallest, t.rows[c])
         t.largest = max(t.largest, t.rows[c] * t.columns[c])
+    return 0
+
+
+cdef int _read_lift(Tree* t, object lift) except -1:
+    """What replies add to the scores of nodes."""
+    t.lift = <double*> matrix_out(lift, "lift", DOUBLE, t.n, t.k)
+    return 0
+
+
+cdef int _read_outside(Tree* t, object outside) except -1:
+    """The messages outwards."""
+    t.outside = <double*> matrix_out(outside, "outside", DOUBLE, t.size, t.width)
     return 0
 
 
@@ -239,7 +245,8 @@ def inward(arrays, f, lift, E, double eps, inside):
     ``E`` the tables, flat.
     """
     cdef Tree t
-    _read(&t, arrays, f, E, inside, lift)
+    _read(&t, arrays, f, E, inside)
+    _read_lift(&t, lift)
     cdef Scratch memory = Scratch(_lay(&t, 0))
     cdef Py_ssize_t c
     cdef double value = 0.0
@@ -295,7 +302,9 @@ cdef void _visit(Replies loss, const Tree* t, Py_ssize_t c, double* p) noexcept 
 def sweep(Replies loss not None, arrays, f, lift, E, double eps, p, inside, outside):
     """Renew every reply in ``p`` once, with its ``lift``; ``inside`` holds the messages before, and after."""
     cdef Tree t
-    _read(&t, arrays, f, E, inside, lift, outside)
+    _read(&t, arrays, f, E, inside)
+    _read_lift(&t, lift)
+    _read_outside(&t, outside)
     cdef Py_ssize_t c, d, after, options = extent(p, "p", 1)
     cdef double* replies = <double*> matrix_out(p, "p", DOUBLE, t.n, options)
     cdef Scratch memory = Scratch(_lay(&t, 0))
@@ -317,7 +326,9 @@ def sweep(Replies loss not None, arrays, f, lift, E, double eps, p, inside, outs
 def beliefs(arrays, place, f, lift, E, double eps, inside, outside, B):
     """Write the tables' unnormalised log-marginals into ``B``, each at its ``place``, from the messages inward."""
     cdef Tree t
-    _read(&t, arrays, f, E, inside, lift, outside)
+    _read(&t, arrays, f, E, inside)
+    _read_lift(&t, lift)
+    _read_outside(&t, outside)
     cdef Py_ssize_t c, room = extent(B, "B", 0)
     cdef const Py_ssize_t* places = <const Py_ssize_t*> vector(place, "place", INDEX, t.size)
     cdef double* found = <double*> vector_out(B, "B", DOUBLE, room)
