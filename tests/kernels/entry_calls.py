@@ -6,6 +6,7 @@ looking at the modules, so that a new one is heard, and later abused, without be
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import inspect
@@ -193,11 +194,11 @@ class _Listener:
 
 
 def _play() -> None:
-    """Small fits of every estimator, and games of rows by all their doors."""
+    """Small fits of every estimator, and rows and nodes of all types."""
     import scipy.sparse as sp
     from small_models import KINDS
 
-    from nashlearn import NashClassifier, games
+    from nashlearn import NashClassifier, NashTagger, games
 
     rng = np.random.default_rng(0)
     for kind, make in KINDS.items():
@@ -213,18 +214,38 @@ def _play() -> None:
     wide = sp.csr_matrix(X)
     wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
     NashClassifier().fit(wide, y)
-    for game in (
-        games.zero_one(3),
-        games.zero_one(3, weights=np.array([1.0, 2.0, 3.0])),
-        games.absolute(3),
-        games.squared(3),
-        games.cost(rng.random((4, 3))),
-        games.abstain(3, 0.3),
-    ):
-        for scores in (rng.normal(size=(4, 3)), rng.normal(size=(4, 3)).astype(np.float32), np.empty((0, 3))):
-            eq = game.solve(scores)
-            game.solve(scores.astype(float), smoothing=0.5)
-            game.risk(eq.q.astype(float))
+    for scores in (rng.normal(size=(4, 3)), rng.normal(size=(4, 3)).astype(np.float32), np.empty((0, 3))):
+        for game in (games.zero_one(3), games.absolute(3), games.cost(rng.random((4, 3)))):
+            game.solve(scores)
+    if "numba" not in sys.modules:
+        nodes = [sp.csr_matrix(rng.normal(size=(n, 3)) * (rng.random((n, 3)) < 0.5)) for n in (3, 4, 2)]
+        NashTagger(tol=0.1).fit(nodes, [np.arange(one.shape[0]) % 2 for one in nodes]).predict(nodes)
+
+
+def _play_games() -> None:
+    """All doors of every game."""
+    from shipped_games import SHIPPED
+
+    from nashlearn.game import flat
+    from nashlearn.games.rows.game import RowGame
+
+    rng = np.random.default_rng(2)
+    for case in SHIPPED:
+        if "numba" in sys.modules and not isinstance(case.game, RowGame):
+            continue
+        theta = rng.normal(size=(2, case.dim))
+        scores = case.shaped(theta)
+        case.game.argmax(scores)
+        eq = case.game.solve(scores)
+        for certificate in case.certificates.values():
+            certificate(theta[0], flat(eq.p)[0], flat(eq.q)[0])
+        with contextlib.suppress(NotImplementedError, TypeError, ValueError):  # what a game does not offer
+            case.game.solve(scores, smoothing=0.5)
+        for certificate in case.smoothed.values():
+            certificate(theta[0], 0.5, flat(eq.p)[0], flat(eq.q)[0])
+        for polytope in (case.game, getattr(case.game, "predictor", None), getattr(case.game, "adversary", None)):
+            if hasattr(polytope, "project"):
+                polytope.project(scores)
 
 
 def _by_hand() -> None:
@@ -250,10 +271,11 @@ def _by_hand() -> None:
 def record(path: Path) -> None:
     """Play, and write the calls that were heard; for a process that has not imported the library yet."""
     listener = _Listener()
-    sys.path[:0] = [str(Path(__file__).parents[1])]
+    sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "games")]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         _play()
+        _play_games()
         _by_hand()
     path.write_bytes(pickle.dumps([call for calls in listener.calls.values() for call in calls]))
 
