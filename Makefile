@@ -49,7 +49,7 @@ $(STAMP): pyproject.toml setup.py build_tools/backend.py | $(BIN)/python
 # Kernels that changed since are compiled again, the others are kept. The rule above has just compiled all of them where
 # it has made the stamp that this one still looks for.
 $(KERNEL_STAMP): $(KERNELS) $(STAMP)
-	test -e $@ && test -z "$$(find $? -newer $@)" \
+	@test -e $@ && test -z "$$(find $? -newer $@)" \
 	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 

@@ -51,7 +51,7 @@ def test_the_bound_is_the_optimum_of_the_planes_that_are_kept(seed, count, smoot
     st.integers(1, 4),
 )
 @settings(max_examples=20)
-def test_merged_planes_bound_from_below_and_lose_little(seed, count, smoothing, size, stride):
+def test_merged_planes_bound_from_below(seed, count, smoothing, size, stride):
     """Of the larger size the best mixture takes all planes, so that planes in use have to merge.
 
     As in a line search, some planes come between two bounds.
@@ -66,7 +66,20 @@ def test_merged_planes_bound_from_below_and_lose_little(seed, count, smoothing, 
         best = best_bound(slopes[: t + 1], entropy[: t + 1] - smoothing * omega[: t + 1], 0.5)
         assert last - 1e-7 <= bound <= best + 1e-7  # the best mixture so far is never thrown away
         last = bound
-    assert bound >= best - (0.2 if size == SIZE else 3.0)
+
+
+@pytest.mark.parametrize(("size", "little"), [(SIZE, 0.001), (30, 0.3)])
+def test_merging_loses_little(size, little):
+    """Of bounds between -0.7 and 1, in the median of 40 draws."""
+    lost = []
+    for seed in range(40):
+        slopes, entropy, _ = drawn(seed, 25, size)
+        planes = Planes.none(size, 7)
+        for slope, own in zip(slopes, entropy, strict=True):
+            planes.add(slope, own, 0.0)
+            bound = planes.bound(0.5, 0.0)
+        lost.append(best_bound(slopes, entropy, 0.5) - bound)
+    assert np.median(lost) <= little
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 30))
