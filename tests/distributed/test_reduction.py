@@ -6,9 +6,12 @@ import operator
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nashlearn import NashClassifier
+from nashlearn.arrays import aligned
 from nashlearn.dask.reduction import Partitions, pairwise
 
 dask = pytest.importorskip("dask")
@@ -54,3 +57,21 @@ def test_data_in_memory_and_what_partitions_share_is_left_to_dask():
     assert recipes(row_partitions(da.from_array(np.ones((30_000, 4)), chunks=(10_000, 4)))) is None
     X = _made(4)
     assert recipes(row_partitions(X - X.mean(axis=0))) is None
+
+
+def _not_aligned(x: np.ndarray) -> np.ndarray:
+    return np.frombuffer(b"\0" + x.tobytes(), dtype=np.uint8)[1:].view(x.dtype).reshape(x.shape)
+
+
+def test_arrays_that_a_message_holds_anywhere_are_moved():
+    x = np.arange(6.0).reshape(2, 3)
+    moved = aligned([(_not_aligned(x), 1), [x], "text"])
+    assert moved[0][0].flags.aligned and np.array_equal(moved[0][0], x)
+    assert moved[0][1] == 1 and moved[1][0] is x and moved[2] == "text"
+    matrix = sp.csr_array(x)
+    matrix.data = _not_aligned(matrix.data)
+    assert aligned(matrix).data.flags.aligned and np.array_equal(matrix.toarray(), x)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
+    here, there = (NashClassifier(random_state=0).fit(own, y) for own in (X, _not_aligned(X)))
+    assert here.objective_ == there.objective_

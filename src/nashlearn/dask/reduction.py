@@ -15,6 +15,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from nashlearn.arrays import aligned
 from nashlearn.dask.recipes import joined, recipes, threads, walked
 from nashlearn.training.objective import Evaluation, summed
 
@@ -58,7 +59,11 @@ def pairwise(values: Iterable[T], combine: Callable[[T, T], T]) -> T:
 
 def _walk(bundle: bytes, function: Callable[..., T], combine: Callable[[T, T], T], *arguments: Any) -> T:
     """Make and read the partitions of a bundle one after another."""
-    return pairwise((function(*part, *arguments) for part in walked(bundle)), combine)
+    return pairwise((_called(function, *part, *arguments) for part in walked(bundle)), combine)
+
+
+def _called(function: Callable[..., T], *arguments: Any) -> T:
+    return function(*map(aligned, arguments))
 
 
 class Partitions:
@@ -84,7 +89,8 @@ class Partitions:
         import dask
 
         if self._bundles is None:
-            level = [dask.delayed(function, traverse=False)(*part, *arguments) for part in self._parts]
+            call = dask.delayed(_called, traverse=False)
+            level = [call(function, *part, *arguments) for part in self._parts]
         else:
             walk = dask.delayed(_walk, traverse=False)
             level = [walk(bundle, function, combine, *arguments) for bundle in self._bundles]

@@ -14,6 +14,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted, validate_data
 
+from nashlearn.arrays import aligned
 from nashlearn.dask.answers import averaged, lazily
 from nashlearn.dask.collections import is_collection
 from nashlearn.dask.rows import fit_rows
@@ -125,7 +126,7 @@ class BaseNash(RowTraining, StreamingNash, ClassifierMixin, BaseEstimator):
             self, X, y, accept_sparse=kinds, dtype=FLOATS, order="C", accept_large_sparse=True, reset=reset
         )
         check_classification_targets(y)
-        return X, y
+        return aligned(X), y
 
     def _check_classes(self, classes: np.ndarray) -> None:
         if classes.size < 2:
