@@ -322,7 +322,15 @@ def _locked(x: np.ndarray) -> np.ndarray:
     return x
 
 
-@pytest.mark.parametrize("lay", [np.asfortranarray, _strided, _locked, lambda x: x.astype(x.dtype.newbyteorder())])
+def _not_aligned(x: np.ndarray) -> np.ndarray:
+    return np.frombuffer(b"\0" + x.tobytes(), dtype=np.uint8)[1:].view(x.dtype).reshape(x.shape)
+
+
+def _swapped(x: np.ndarray) -> np.ndarray:
+    return x.astype(x.dtype.newbyteorder())
+
+
+@pytest.mark.parametrize("lay", [np.asfortranarray, _strided, _locked, _not_aligned, _swapped])
 @pytest.mark.parametrize("case", SHIPPED, ids=lambda case: case.id)
 def test_arrays_of_any_layout(case, lay):
     """Scores and strategies may lie in memory as they like, and are not written to."""

@@ -80,11 +80,12 @@ def walked(bundle: bytes) -> Iterator[tuple[Any, ...]]:
 
 def threads() -> int:
     """How many tasks run at a time: on the cluster that Dask is connected to, or here."""
-    if "distributed" in sys.modules:
-        try:
-            return max(1, sum(sys.modules["distributed"].default_client().nthreads().values()))
-        except ValueError:  # there is no client
-            pass
     from dask.system import CPU_COUNT
 
-    return CPU_COUNT
+    if "distributed" not in sys.modules:
+        return CPU_COUNT
+    try:
+        client = sys.modules["distributed"].default_client()
+    except ValueError:  # no cluster is connected: tasks run here
+        return CPU_COUNT
+    return max(1, sum(client.nthreads().values()))

@@ -173,6 +173,22 @@ def _marginals(
 
 
 @triton.jit
+def _clear_padding(
+    change, change_edge, p, pairs, n, steps, stride, a, live, straight, square,
+    SHARED: tl.constexpr, K: tl.constexpr, P: tl.constexpr, ACC: tl.constexpr,
+):  # fmt: skip
+    """Zeros behind the sequence; of a shared table the sum over its edges, ``pairs``, is stored instead."""
+    for t in range(n, steps):
+        tl.store(change + t * K + a, tl.full((P,), 0.0, ACC), mask=live)
+        tl.store(p + t * K + a, tl.full((P,), 0.0, ACC), mask=live)
+    if SHARED:
+        tl.store(change_edge + straight, pairs, mask=square)
+    else:
+        for t in range(tl.maximum(n, 1), steps):
+            tl.store(change_edge + (t - 1) * stride + straight, pairs, mask=square)
+
+
+@triton.jit
 def _sweep(
     node, edge, turned_edge, target, lengths, loss, gaps, change, change_edge, p, up, outside, steps,
     smoothing, tol, max_iter,
@@ -237,14 +253,7 @@ def _sweep(
         node, edge, target, p, up, outside, change, change_edge, n, stride, a, live, straight, square, scale,
         SHARED, K, P, ACC,
     )  # fmt: skip
-    for t in range(n, steps):
-        tl.store(change + t * K + a, tl.full((P,), 0.0, ACC), mask=live)
-        tl.store(p + t * K + a, tl.full((P,), 0.0, ACC), mask=live)
-    if SHARED:
-        tl.store(change_edge + straight, pairs, mask=square)
-    else:
-        for t in range(tl.maximum(n, 1), steps):
-            tl.store(change_edge + (t - 1) * stride + straight, pairs, mask=square)
+    _clear_padding(change, change_edge, p, pairs, n, steps, stride, a, live, straight, square, SHARED, K, P, ACC)
     value = total / scale + n - score
     tl.store(loss + pid, tl.where(given < 0, float("nan"), tl.where(n > 0, value, 0.0)))
     tl.store(gaps + pid, gap)

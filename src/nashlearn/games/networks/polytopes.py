@@ -38,7 +38,7 @@ class Labellings:
 
     def parts(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """A packed point: nodes (n, k) and edges (m, k, k), both contiguous."""
-        split, point = self.n * self.k, np.ascontiguousarray(point)
+        split, point = self.n * self.k, np.require(point, requirements=("C", "A"))
         return point[:split].reshape(self.n, self.k), point[split:].reshape(self.m, self.k, self.k)
 
     def argmax(self, scores: np.ndarray) -> np.ndarray:

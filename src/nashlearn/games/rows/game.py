@@ -87,7 +87,7 @@ class RowGame(Game):
     def risk(self, q: np.ndarray, scores: np.ndarray | None = None) -> np.ndarray:
         """``min_p <p, L q>`` of each row; O(labels), or O(labels options) for a matrix."""
         found = np.empty(len(q))
-        kernels.risk_rows(self.params.compiled(), np.ascontiguousarray(q, dtype=np.float64), found)
+        kernels.risk_rows(self.params.compiled(), np.require(q, np.float64, ("C", "A")), found)
         return found
 
     def _warn(self, gap: np.ndarray, tol: float) -> None:
@@ -118,7 +118,7 @@ class RowGame(Game):
         if np.isposinf(top).any():
             raise ValueError(f"scores must be finite or -inf; row {np.isposinf(top).argmax()} holds +inf")
         self._possible(top)
-        return np.ascontiguousarray(scores)
+        return np.require(scores, requirements=("C", "A"))
 
     def _possible(self, top: np.ndarray) -> None:
         """Refuse rows whose largest score leaves no label."""
