@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
@@ -11,20 +10,27 @@ __all__ = ["aligned"]
 
 
 def aligned(value: Any) -> Any:
-    """The same with arrays whose numbers lie at whole addresses, also those in lists, tuples, records and matrices.
+    """The same with arrays whose numbers lie at whole addresses: those in lists, tuples, matrices and models too.
 
-    What was sent from another process may lie anywhere in its message; such arrays are copied, others are not. Records
-    and sparse matrices are changed in place.
+    What was sent from another process may lie anywhere in its message; such arrays are copied, others are not. Sparse
+    matrices and the library's own objects are changed in place.
     """
+    return _aligned(value, set())
+
+
+def _aligned(value: Any, seen: set[int]) -> Any:
+    """``seen`` holds the objects that were looked at: they may refer to each other."""
     if isinstance(value, np.ndarray):
         return value if value.flags.aligned else value.copy()
     if type(value) in (list, tuple):
-        return type(value)(map(aligned, value))
+        return type(value)(_aligned(part, seen) for part in value)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*map(aligned, value))
-    names: tuple[str, ...] = ("data", "indices", "indptr") if hasattr(value, "indptr") else ()
-    if is_dataclass(value) and hasattr(value, "__dict__"):
-        names = tuple(vars(value))
-    for name in names:
-        object.__setattr__(value, name, aligned(getattr(value, name)))
+        return type(value)(*(_aligned(part, seen) for part in value))
+    if hasattr(value, "indptr"):
+        value.data, value.indices, value.indptr = _aligned([value.data, value.indices, value.indptr], seen)
+    elif hasattr(value, "__dict__") and id(value) not in seen:
+        seen.add(id(value))
+        if any(kind.__module__.startswith("nashlearn.") for kind in type(value).__mro__):
+            for name, part in list(vars(value).items()):
+                vars(value)[name] = _aligned(part, seen)
     return value

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import operator
+import pickle
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from small_models import KINDS
 
 from nashlearn import NashClassifier
 from nashlearn.arrays import aligned
+from nashlearn.dask.answers import _answered
 from nashlearn.dask.reduction import Partitions, pairwise
 
 dask = pytest.importorskip("dask")
@@ -75,3 +78,19 @@ def test_arrays_that_a_message_holds_anywhere_are_moved():
     X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
     here, there = (NashClassifier(random_state=0).fit(own, y) for own in (X, _not_aligned(X)))
     assert here.objective_ == there.objective_
+
+
+def _sent(value):
+    """What arrives of a value where all arrays of its message lie at odd addresses."""
+    found: list[pickle.PickleBuffer] = []
+    message = pickle.dumps(value, protocol=5, buffer_callback=found.append)
+    return pickle.loads(message, buffers=[memoryview(bytearray(b"\0" + one.raw().tobytes()))[1:] for one in found])
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # small models need not end
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_models_that_were_sent_answer_alike(kind):
+    trial = KINDS[kind](np.random.default_rng(0))
+    model = trial.model.fit(trial.X, trial.y, **trial.fit)
+    right, found = model.strategy(trial.X), _answered(type(model).strategy, _sent(model), _sent(trial.X))
+    assert all(np.array_equal(one, other) for one, other in zip(right, found, strict=True))

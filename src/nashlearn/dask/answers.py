@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from nashlearn.arrays import aligned
 from nashlearn.dask.collections import (
     bag_partitions,
     is_array,
@@ -32,10 +33,14 @@ def lazily(method: Callable[..., Any]) -> Callable[..., Any]:
     def answer(self: Any, X: Any, **options: Any) -> Any:
         if not is_collection(X):
             return method(self, X, **options)
-        function = partial(method, travelling(self), **options)
+        function = partial(_answered, method, travelling(self), **options)
         return X.map_partitions(_of_examples, function) if is_bag(X) else _of_rows(function, X)
 
     return answer
+
+
+def _answered(method: Callable[..., Any], estimator: Any, X: Any, **options: Any) -> Any:
+    return method(aligned(estimator), aligned(X), **options)
 
 
 def _of_examples(part: Any, function: Callable[[Any], list[Any]]) -> list[Any]:
