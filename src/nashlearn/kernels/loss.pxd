@@ -16,8 +16,8 @@ cdef class Loss:
     cdef double equilibrium(self, const double* f, double* q, double* p, void* room) noexcept nogil
     # Add L' p, what p loses to each label, to reward; return what it loses whatever the label.
     cdef double gain(self, const double* p, double* reward) noexcept nogil
-    # max_q <reward, q> - a/2 |q|^2: what the best adversary gets; a may be 0.
-    cdef double reply(self, const double* reward, double a) noexcept nogil
+    # max_q <reward, q> + mu H(q): what the best adversary gets; mu may be 0. Where it is positive, q is written.
+    cdef double reply(self, const double* reward, double mu, double* q) noexcept nogil
     # min_i (L q)_i, the Bayes risk of the label distribution q.
     cdef double risk(self, const double* q, void* room) noexcept nogil
     # What may be taken off all scores of a row without changing the game but for its value: the largest of them.
@@ -33,3 +33,8 @@ cdef class Loss:
     cdef Py_ssize_t tangent(
         self, double a, const double* q, const unsigned char* tight, double* jacobian, void* room
     ) noexcept nogil
+    # Write p of the tempered game max_q <f, q> + min_p <p, L q> + mu H(q) for mu > 0 and finite scores or -inf. On entry
+    # p is a strategy of the predictor, one of a game nearby or any other: a good one saves work, none changes the answer.
+    cdef void temper(self, const double* f, double mu, double* p, void* room) noexcept nogil
+    # v <- J v for the Jacobian J of q in f at the tempered equilibrium (q, p).
+    cdef void turn(self, double mu, const double* q, const double* p, double* v, void* room) noexcept nogil

@@ -1,6 +1,6 @@
 """The loss that others derive from, and the solver of rows that serves them all."""
 
-from libc.math cimport NAN, isnan
+from libc.math cimport INFINITY, NAN, isnan, log
 from libc.string cimport memset
 from nashlearn.kernels.checks cimport (
     DOUBLE,
@@ -15,7 +15,8 @@ from nashlearn.kernels.checks cimport (
     vector_out,
 )
 from nashlearn.kernels.scratch cimport Scratch, doubles
-from nashlearn.kernels.simd cimport simd_threshold, simd_top
+from nashlearn.kernels.simd cimport simd_sum, simd_top
+from nashlearn.kernels.vectors cimport vec_exponentials, vec_scale
 
 ctypedef fused real:
     float
@@ -45,17 +46,14 @@ cdef class Loss:
     cdef double gain(self, const double* p, double* reward) noexcept nogil:
         return NAN
 
-    cdef double reply(self, const double* reward, double a) noexcept nogil:
-        cdef double top = simd_top(reward, self.k), t, mass, total = 0.0
-        cdef Py_ssize_t j
-        if a == 0.0:
+    cdef double reply(self, const double* reward, double mu, double* q) noexcept nogil:
+        cdef double top = simd_top(reward, self.k), mass
+        if mu == 0.0 or not top > -INFINITY:
             return top
-        t = simd_threshold(reward, self.k, top, a)
-        for j in range(self.k):
-            mass = max(reward[j] - top - t, 0.0) / a
-            if mass > 0.0:
-                total += mass * (reward[j] - top - 0.5 * a * mass)
-        return top + total
+        vec_exponentials(reward, top, mu, self.k, q)
+        mass = simd_sum(q, self.k)
+        vec_scale(q, 1.0 / mass, self.k)
+        return top + mu * log(mass)
 
     cdef double risk(self, const double* q, void* room) noexcept nogil:
         return NAN
@@ -73,6 +71,16 @@ cdef class Loss:
         self, double a, const double* q, const unsigned char* tight, double* jacobian, void* room
     ) noexcept nogil:
         return 0
+
+    cdef void temper(self, const double* f, double mu, double* p, void* room) noexcept nogil:
+        cdef Py_ssize_t i
+        for i in range(self.options):
+            p[i] = NAN
+
+    cdef void turn(self, double mu, const double* q, const double* p, double* v, void* room) noexcept nogil:
+        cdef Py_ssize_t j
+        for j in range(self.k):
+            v[j] = NAN
 
     def step(self, g, double a, q, p):
         """Overwrite ``q`` (k,), a point of the simplex, with the proximal step of ``g`` (k,), and ``p`` with its own."""
@@ -96,16 +104,18 @@ cdef class Loss:
             count = self.tangent(a, q_at, marks, found, room.at)
         return count
 
-    def earned(self, scores, p, double a=0.0):
-        """``max_q <scores + L' p, q> - a/2 |q|^2``: what a best reply to ``p`` (options,) gets."""
+    def earned(self, scores, p, double mu=0.0):
+        """``max_q <scores + L' p, q> + mu H(q)``: what a best reply to ``p`` (options,) gets."""
         cdef const double* f = <const double*> vector(scores, "scores", DOUBLE, self.k)
         cdef const double* p_at = <const double*> vector(p, "p", DOUBLE, self.options)
-        cdef Scratch room = Scratch(self.k * sizeof(double))
+        cdef Scratch room = Scratch(2 * self.k * sizeof(double))
         cdef double* reward = <double*> room.at
         cdef Py_ssize_t j
+        if not mu >= 0.0:
+            raise ValueError(f"mu must not be negative; got {mu}")
         for j in range(self.k):
             reward[j] = f[j]
-        return self.gain(p_at, reward) + self.reply(reward, a)
+        return self.gain(p_at, reward) + self.reply(reward, mu, reward + self.k)
 
 
 cdef double _certified(
@@ -123,7 +133,7 @@ cdef double _certified(
     for j in range(k):
         if q[j] > 0.0:  # 0 * -inf must count as 0
             lower += relative[j] * q[j]
-    return max(loss.gain(p, relative) + loss.reply(relative, 0.0) - lower, 0.0)
+    return max(loss.gain(p, relative) + loss.reply(relative, 0.0, NULL) - lower, 0.0)
 
 
 cdef struct Rows:  # of one type, which the function that reads them knows

@@ -7,7 +7,7 @@ The predictor and the adversary choose, for each threshold, the probability that
 ([fathony2019]_, eq. 2.34). The strategies do not sum to 1, and scores have nothing in common. O(m) a row.
 """
 
-from libc.math cimport NAN, isnan
+from libc.math cimport NAN, exp, fabs, isnan, log1p
 from libc.string cimport memset
 from nashlearn.kernels.loss cimport Loss
 
@@ -48,14 +48,26 @@ cdef class Thresholds(Loss):
             total += p[c]
         return total
 
-    cdef double reply(self, const double* reward, double a) noexcept nogil:
-        cdef double total = 0.0, q
+    cdef double reply(self, const double* reward, double mu, double* q) noexcept nogil:
+        cdef double total = 0.0, small
         cdef Py_ssize_t c
         for c in range(self.k):
-            if reward[c] > 0.0:
-                q = 1.0 if reward[c] >= a else reward[c] / a
-                total += q * (reward[c] - 0.5 * a * q)
+            total += max(reward[c], 0.0)
+            if mu > 0.0:
+                small = exp(-fabs(reward[c]) / mu)
+                q[c] = (1.0 if reward[c] > 0.0 else small) / (1.0 + small)
+                total += mu * log1p(small)
         return total
+
+    cdef void temper(self, const double* f, double mu, double* p, void* room) noexcept nogil:
+        cdef Py_ssize_t c
+        for c in range(self.k):  # q = 1/2 as long as p can make up for the score
+            p[c] = min(max(0.5 * (1.0 + f[c]), 0.0), 1.0)
+
+    cdef void turn(self, double mu, const double* q, const double* p, double* v, void* room) noexcept nogil:
+        cdef Py_ssize_t c
+        for c in range(self.k):
+            v[c] *= 0.0 if 0.0 < p[c] < 1.0 else q[c] * (1.0 - q[c]) / mu
 
     cdef double risk(self, const double* q, void* room) noexcept nogil:
         cdef double total = 0.0

@@ -10,6 +10,9 @@ The proximal step that training takes decouples into two thresholds of the same 
     q = ([g - theta]_+ - [g - t]_+) / a,        p = [g - t]_+,
 
 since capping ``q`` at its largest entry ``u = (t - theta) / a`` removes exactly what exceeds ``t``.
+
+With ``mu H(q)`` added to the adversary's reward the predictor plays the same ``p``, whatever ``mu``, and the adversary
+``q = softmax(min(f, tau) / mu)``.
 """
 
 from libc.math cimport INFINITY, NAN
@@ -103,3 +106,24 @@ cdef class ZeroOne(Loss):
                     both += 1.0
                 jacobian[i * k + j] = both / a
         return support
+
+    cdef void temper(self, const double* f, double mu, double* p, void* room) noexcept nogil:
+        cdef double top = simd_top(f, self.k)
+        simd_excess(f, self.k, top, simd_threshold(f, self.k, top, 1.0), p)
+
+    cdef void turn(self, double mu, const double* q, const double* p, double* v, void* room) noexcept nogil:
+        # The labels of the support share one probability, and so the mean of what moves them.
+        cdef Py_ssize_t j, count = 0
+        cdef double shared = 0.0, mean = 0.0
+        for j in range(self.k):
+            if p[j] > 0.0:
+                shared += v[j]
+                count += 1
+        if count:
+            shared /= count
+        for j in range(self.k):
+            if p[j] > 0.0:
+                v[j] = shared
+            mean += q[j] * v[j]
+        for j in range(self.k):
+            v[j] = q[j] * (v[j] - mean) / mu

@@ -11,7 +11,7 @@ import numpy as np
 import nashlearn.kernels.loss as kernels
 from nashlearn.game import Equilibrium, Game
 from nashlearn.games._check import not_negative
-from nashlearn.kernels.smoothing import smooth_rows
+from nashlearn.kernels.tempered import temper_rows
 from nashlearn.solvers.threads import threads
 
 __all__ = ["RowGame"]
@@ -47,9 +47,10 @@ class RowGame(Game):
     ) -> Equilibrium:
         """Equilibrium of every row of ``scores`` (n, labels), in their precision; cost as its loss says.
 
-        A score of ``-inf`` rules its label out. A row with NaN gives NaN. ``smoothing`` is quadratic: it takes
-        ``smoothing (|q|^2 - <1, q>) / 2`` off the adversary's reward. Either game is solved exactly, up to rounding;
-        ``tol`` matters only where rounding is worse than that, ``start`` only with smoothing.
+        A score of ``-inf`` rules its label out. A row with NaN gives NaN. ``smoothing`` is entropic: it
+        adds ``smoothing H(q)`` to the adversary's reward, so that ``q`` is unique and no label has probability 0. Either
+        game is solved exactly, up to rounding; ``tol`` matters only where rounding is worse than that, ``start`` only
+        with smoothing.
         """
         scores, smoothing = self._checked(scores), not_negative("smoothing", smoothing)
         found = self.equilibria(scores, smoothing, joblib.effective_n_jobs(n_jobs), start)
@@ -68,12 +69,12 @@ class RowGame(Game):
         risk = entropy
         if smoothing:
             risk = np.empty(n, dtype)
-            q[:] = np.nan if start is None else start.q
+            p[:] = np.nan if start is None else start.p
             arrays = (*arrays, risk)
 
         def play(scores: np.ndarray, *found: np.ndarray) -> None:
             if smoothing:
-                smooth_rows(loss, scores, smoothing, *found)
+                temper_rows(loss, scores, smoothing, *found)
             else:
                 kernels.solve_rows(loss, scores, *found)
 
