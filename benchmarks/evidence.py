@@ -9,6 +9,9 @@ Two models are compared over sets by Wilcoxon's signed-rank test, two-sided; ``p
 
 **Other losses.** Errors, abstention at 1/2 (labels of the set), mean absolute error of grades (graded sets, redwine).
 
+**Kernels.** The same tasks with costs on fresh sets with a Gaussian kernel, candidates ``smoothing`` 0, 0.3, 1, 3 with
+the three alphas and scaling 10; the first choice is 0 (sparse: only some rows are support vectors) at 1e-3.
+
 **Choice.** The candidates are all of ``smoothing`` in 0.3, 1, 3, 10, ``alpha`` in 1e-2, 1e-3, 1e-4 and
 ``intercept_scaling`` in 1, 10, on the fresh sets alone, five splits. The first choice (smoothing 1, 3 for grades;
 alpha 1e-3, scaling 10) stays unless another candidate is significantly better there after Bonferroni's correction for
@@ -25,6 +28,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import joblib
@@ -41,7 +45,7 @@ from benchmarks.evidence_tasks import FRESH, KNOWN, Split, costs_of, labelled, s
 from nashlearn import NashAbstainer, NashClassifier, NashOrdinalClassifier
 from nashlearn.datasets import multiclass_names, ordinal_names
 
-__all__ = ["Cheapest", "compared", "run"]
+__all__ = ["FIRSTS", "Cheapest", "compared", "run", "verdict"]
 
 GRADED = tuple(name for name in FRESH if name != "digits")
 CANDIDATES = [
@@ -50,9 +54,19 @@ CANDIDATES = [
     for alpha in (1e-2, 1e-3, 1e-4)
     for scaling in (1.0, 10.0)
 ]
-FIRST = {"alpha": 1e-3, "intercept_scaling": 10.0}
 ALPHAS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 ABSTAIN = 0.5
+
+
+# The first choice of each part that chooses.
+FIRSTS = {
+    "costs": "smoothing=1 alpha=0.001 intercept_scaling=10",
+    "error": "smoothing=1 alpha=0.001 intercept_scaling=10",
+    "abstention": "smoothing=1 alpha=0.001 intercept_scaling=10",
+    "absolute error": "smoothing=3 alpha=0.001",
+    "absolute error, vectors": "smoothing=1 alpha=0.001 intercept_scaling=10",
+    "kernels": "smoothing=0 alpha=0.001",
+}
 
 
 class Cheapest(ClassifierMixin, BaseEstimator):
@@ -181,10 +195,8 @@ def _named(parameters: dict[str, Any]) -> str:
 
 def _candidates(kind: str) -> dict[str, dict[str, Any]]:
     """The candidates by name; grades have thresholds, which ``intercept_scaling`` does not concern."""
-    unscaled = kind == "absolute error"
-    chosen = [c for c in CANDIDATES if not (unscaled and c["intercept_scaling"] != FIRST["intercept_scaling"])]
-    if unscaled:
-        chosen = [{key: c[key] for key in ("smoothing", "alpha")} for c in chosen]
+    names = ("smoothing", "alpha") if kind == "absolute error" else ("smoothing", "alpha", "intercept_scaling")
+    chosen = [{name: c[name] for name in names} for c in CANDIDATES]
     return {_named(c): c for c in chosen}
 
 
@@ -195,6 +207,16 @@ def _choice_costs(name: str) -> dict[str, float]:
     return _costs_of_set(name, {**makers, "logistic": WITH_COSTS["logistic + cheapest"]}, 5)
 
 
+KERNELS = [{"smoothing": m, "alpha": alpha} for m in (0.0, 0.3, 1.0, 3.0) for alpha in (1e-2, 1e-3, 1e-4)]
+
+
+def _choice_kernels(name: str) -> dict[str, float]:
+    makers: dict[str, Maker] = {
+        _named(chosen): (lambda L, chosen=chosen: NashClassifier(L, kernel="rbf", **chosen)) for chosen in KERNELS
+    }
+    return _costs_of_set(name, {**makers, "logistic": WITH_COSTS["boosting + cheapest"]}, 2)
+
+
 def _choice_kind(name: str, kind: str) -> dict[str, float]:
     return _kind_of_set(name, kind, _candidates(kind), 5)
 
@@ -203,9 +225,7 @@ def verdict(figures: dict[str, dict[str, float]], first: str) -> dict[str, Any]:
     """The candidate that the protocol keeps or takes, with each candidate's comparison with the first choice."""
     others = [own for own in next(iter(figures.values())) if own not in (first, "logistic")]
     rows = [compared(figures, own, first) for own in others]
-    better = [
-        row for row in rows if row["p"] < 0.05 / len(others) and row["means"][0] <= 0.99 * row["means"][1]
-    ]  # fmt: skip
+    better = [row for row in rows if row["p"] < 0.05 / len(others) and row["means"][0] <= 0.99 * row["means"][1]]
     kept = min(better, key=lambda row: row["means"][0])["ours"] if better else first
     return {"first": first, "kept": kept, "candidates": rows, "logistic": compared(figures, first, "logistic")}
 
@@ -263,17 +283,21 @@ def _over(sets: tuple[str, ...], job: Callable[..., dict[str, float]], *more: An
     return dict(zip(sets, found, strict=True))
 
 
-PARTS: dict[str, Callable[[], Any]] = {
-    "choice, costs": lambda: _over(FRESH, _choice_costs),
-    **{
-        f"choice, {kind}": lambda kind=kind: _over(tuple(s for s in FRESH if s in KINDS[kind].sets), _choice_kind, kind)
-        for kind in KINDS
-    },
-    "costs": lambda: _over((*KNOWN, *FRESH), _costs_of_set, WITH_COSTS, 10),
-    **{
-        f"table {table}": lambda kind=kind, sets=sets: _over(sets, _table_of_set, kind)
-        for table, (kind, sets) in TABLES.items()
-    },
+def _choice(kind: str) -> dict[str, dict[str, float]]:
+    return _over(tuple(name for name in FRESH if name in KINDS[kind].sets), _choice_kind, kind)
+
+
+def _table(table: str) -> dict[str, dict[str, float]]:
+    kind, sets = TABLES[table]
+    return _over(sets, _table_of_set, kind)
+
+
+PARTS: dict[str, Callable[[], dict[str, dict[str, float]]]] = {
+    "choice, costs": partial(_over, FRESH, _choice_costs),
+    **{f"choice, {kind}": partial(_choice, kind) for kind in KINDS},
+    "choice, kernels": partial(_over, FRESH, _choice_kernels),
+    "costs": partial(_over, (*KNOWN, *FRESH), _costs_of_set, WITH_COSTS, 10),
+    **{f"table {table}": partial(_table, table) for table in TABLES},
 }
 
 

@@ -64,7 +64,7 @@ def labelled(name: str) -> tuple[np.ndarray, np.ndarray]:
         found = load_ordinal(name, None if name in ("bank", "computer", "calhousing") else "y_eqfreq")
         ranks = np.unique(found.target, return_inverse=True)[1]
         X, y = found.data, ranks * _GRADES // (ranks.max() + 1)
-    labels, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
     kept = np.flatnonzero(counts[codes] >= _LEAST)
     if kept.size > _ROWS:
         kept = np.sort(np.random.default_rng(seed(name, "rows")).choice(kept, _ROWS, replace=False))
@@ -75,7 +75,7 @@ def costs_of(name: str) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """The tasks of a set with costs: a name, the cost matrix and the codes of the labels that it is about."""
     _, y = labelled(name)
     k = int(y.max()) + 1
-    if k == 2 or name in FRESH and name != "digits":
+    if k == 2 or (name in FRESH and name != "digits"):
         rare = (y == k - 1).astype(np.int64)
         yield "10:1", np.array([[0.0, 10.0], [1.0, 0.0]]), rare
     if k > 2:
