@@ -22,17 +22,17 @@ from libc.math cimport INFINITY, fabs, sqrt
 from libc.string cimport memcpy, memset
 from nashlearn.kernels.core_simplex cimport Matrix
 from nashlearn.kernels.scratch cimport doubles, indices
-from nashlearn.kernels.simd cimport simd_dot, simd_max, simd_sum
+from nashlearn.kernels.simd cimport simd_dot, simd_max, simd_min, simd_sum
 from nashlearn.kernels.vectors cimport vec_add, vec_exponentials, vec_scale
 
 cdef double _CLOSED = 1e-13  # a gap that is as good as none,
 cdef double _ROUNDING = 2e-16  # and what scores are rounded by, which q feels over mu
-cdef double _DEPENDENT = 1e-11  # a row with less than this share of its own depends on the others,
-cdef double _FLAT = 1e-15  # or one that is shorter
+cdef double _FLAT = 1e-8  # a row with less than this of its own has no curvature that rounding would leave
 cdef double _LEVEL = 1e-14  # a slope below this leads nowhere
-cdef double _NEAR = 0.25  # the share of its slope that a step may leave
+cdef double _NEAR = 0.25  # the share of a step by which its length may miss the root
 cdef enum:
     _TRIALS = 60  # of a length
+    _BLIND = 4  # steps that rounding hides the slope of
 
 
 cdef Temper new_temper(Py_ssize_t options, Py_ssize_t k, size_t* at) noexcept nogil:
@@ -90,16 +90,12 @@ cdef double _orthogonal(
     cdef double* a = t.W + rank * k
     cdef const double* row = loss.rows + t.S[i] * k
     cdef const double* heaviest = loss.rows + t.S[0] * k
-    cdef double before
     for j in range(k):
         a[j] = t.root[j] * ((row[j] - heaviest[j]) - shift)
-    if rank == 0:
-        return _normalised(a, k, _FLAT)
-    before = sqrt(simd_dot(a, a, k))
     for b in range(rank):
         T[b] = simd_dot(t.W + b * k, a, k)
         vec_add(t.W + b * k, -T[b], k, a)
-    return _normalised(a, k, max(_FLAT, _DEPENDENT * before))
+    return _normalised(a, k, _FLAT)
 
 
 cdef void _back(const Temper* t, Py_ssize_t n) noexcept nogil:
@@ -118,7 +114,7 @@ cdef void _direction(const Matrix* loss, Temper* t, double m, bint enters) noexc
     """Newton's direction ``x`` of the options in play, of which the last may have no share yet; or one without curvature."""
     cdef Py_ssize_t i, b, n = t.s, rank = 0
     cdef double* T = t.T
-    cdef double own, rest, least = _LEVEL * m, base = t.c[t.S[0]]
+    cdef double own, rest, largest, least = _LEVEL * m, base = t.c[t.S[0]]
     for i in range(1, n):
         T = t.T + i * t.most
         own = 0.0
@@ -132,13 +128,17 @@ cdef void _direction(const Matrix* loss, Temper* t, double m, bint enters) noexc
             T[rank], t.w[rank], t.basis[i] = own, rest / own, rank
             rank += 1
         elif fabs(rest) > least and not (enters and i == n - 1 and rest < 0.0):
+            largest = 1.0
             for b in range(n):
                 t.x[b] = 0.0
             t.x[i] = 1.0 if rest > 0.0 else -1.0
             for b in range(rank):
                 t.u[b] = -T[b] * t.x[i]
             _back(t, i)
-            return
+            for b in range(1, i):
+                largest = max(largest, fabs(t.x[b]))
+            if fabs(rest) > least * largest:
+                return
     memcpy(t.u, t.w, rank * sizeof(double))
     _back(t, n)
     if enters and not t.x[n - 1] > 0.0:  # it would leave at once: the others come first
@@ -166,13 +166,16 @@ cdef double _slope(const Temper* t, double m, double length, double* curvature) 
     return first
 
 
-cdef double _length(const Temper* t, double m, double slope, double most, double left) noexcept nogil:
-    """How far to go, at most ``most``: to where the slope has come down to ``left``, by Newton's method in a bracket."""
+cdef double _length(const Temper* t, double m, double most, double near, double left) noexcept nogil:
+    """How far to go, at most ``most``: Newton's method in a bracket for the root of the slope.
+
+    It ends within the share ``near`` of the root, or where the slope has come down to ``left``.
+    """
     cdef double low = 0.0, high = INFINITY, here = min(1.0, most), curvature = 0.0, risen, next
     cdef Py_ssize_t trial
     for trial in range(_TRIALS):
         risen = _slope(t, m, here, &curvature)
-        if fabs(risen) <= left or (risen < 0.0 and here == most):
+        if fabs(risen) <= max(left, near * here * curvature) or (risen < 0.0 and here == most):
             return here
         if risen > 0.0:
             high = here
@@ -216,8 +219,8 @@ cdef void _move(const Temper* t, double length, double most, Py_ssize_t stop, do
 
 
 cdef void improve(const Matrix* loss, Temper* t, double m, double gap, double* p) noexcept nogil:
-    cdef Py_ssize_t i, j, k = t.k, stop, heaviest, rounds
-    cdef double closed = _CLOSED + _ROUNDING / m, most = 0.0, slope, left
+    cdef Py_ssize_t i, j, k = t.k, stop, heaviest, rounds, blind = 0
+    cdef double closed = _CLOSED + _ROUNDING / m, most = 0.0, slope, length, noise
     cdef bint enters
     for rounds in range(50 + 10 * t.options):
         if gap <= closed:
@@ -240,10 +243,14 @@ cdef void improve(const Matrix* loss, Temper* t, double m, double gap, double* p
             if t.x[i] != 0.0:
                 vec_add(loss.rows + t.S[i] * k, t.x[i], k, t.y)
         slope = simd_dot(t.y, t.q, k)
-        if not slope < 0.0:
+        noise = 4.0 * _ROUNDING * max(simd_max(t.y, k, 0.0), -simd_min(t.y, k, 0.0))
+        if slope < -noise:
+            length = _length(t, m, most, 0.0 if t.s == 2 else _NEAR, 0.25 * closed * fabs(t.x[1]) if t.s == 2 else noise)
+        elif blind < _BLIND:
+            length, blind = min(1.0, most), blind + 1
+        else:
             return
-        left = 0.25 * closed * fabs(t.x[1]) if t.s == 2 else -_NEAR * slope
-        _move(t, _length(t, m, slope, most, left), most, stop, p)
+        _move(t, length, most, stop, p)
         gap = respond(loss, t, m, p)
 
 
