@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from nashlearn.training.designs.row_products import compressed
 
-__all__ = ["PerClass", "Shared", "diagonals"]
+__all__ = ["Cumulative", "PerClass", "Shared", "diagonals"]
 
 
 def _dense(block: Any) -> np.ndarray:
@@ -218,3 +218,57 @@ class Shared(RowDesign):
     def add_gram(self, block: Any, share: np.ndarray, A: np.ndarray) -> None:
         """Add the second moments of the thresholds' features to ``A``, its lower triangle."""
         self.add_curvature(block, np.broadcast_to(share, (self.m * (self.m + 1) // 2, share.size)), A)
+
+
+class Cumulative(Shared):
+    """The weights ``(w, b)`` of :class:`Shared`, which score the ``m + 1`` ordered labels themselves.
+
+    Label ``j`` lies above ``j`` thresholds and collects what these are worth, ``f_j = sum_{l < j} (w x + b_l)``: the
+    lowest one scores 0. Whatever the order of ``b``, that is a game of labels with its certificate; training leaves the
+    order as it is, since sorting raises the score of every label but the two outer ones, and may raise the objective.
+    """
+
+    def __init__(self, m: int, d: int):
+        super().__init__(m, d)
+        self.places = np.arange(m + 1.0)
+
+    def scores(self, block: Any, w: np.ndarray) -> np.ndarray:
+        """Scores (rows, m + 1) of every row of a block."""
+        return np.outer(block @ w[: self.d], self.places) + np.append(0.0, np.cumsum(w[self.d :]))
+
+    def add_moments(self, block: Any, residual: np.ndarray, G: np.ndarray) -> None:
+        """Add the adjoint of the scores at ``residual`` to ``G``."""
+        G[: self.d] += block.T @ (residual @ self.places)
+        G[self.d :] += _sums_above(residual.sum(axis=0))
+
+    def add_curvature(self, block: Any, J: np.ndarray, H: np.ndarray) -> None:
+        """Add the curvature of a block to ``H``; ``J`` holds the lower triangles of its rows' Jacobians, packed."""
+        block, k = _dense(block), self.m + 1
+        full = np.empty((k, k, J.shape[1]))
+        below = np.tril_indices(k)
+        full[below] = full[below[::-1]] = J
+        full = _sums_above(_sums_above(full).swapaxes(0, 1))  # of thresholds
+        each = full.sum(axis=1)
+        H[: self.d, : self.d] += (block * each.sum(axis=0)[:, None]).T @ block
+        H[self.d :, : self.d] += each @ block
+        H[self.d :, self.d :] += full.sum(axis=2)
+
+    def add_diagonal(self, block: Any, diagonal: np.ndarray, out: np.ndarray) -> None:
+        """Add roughly the diagonal of a block's curvature: as if labels, ranked from the middle, moved by themselves."""
+        out[: self.d] += _squares(block).T @ (np.square(self.places - 0.5 * self.m) @ diagonal)
+        out[self.d :] += 0.25 * diagonal.sum()
+
+    def tidied(self, w: np.ndarray) -> np.ndarray:
+        """``w``."""
+        return w
+
+    def add_gram(self, block: Any, share: np.ndarray, A: np.ndarray) -> None:
+        """Add the second moments of the labels' features, less their mean over labels, to ``A``."""
+        k = self.m + 1
+        centred = (np.eye(k) - 1.0 / k)[np.tril_indices(k)]
+        self.add_curvature(block, np.outer(centred, share), A)
+
+
+def _sums_above(x: np.ndarray) -> np.ndarray:
+    """``sum_{j > l} x_j`` along the first axis, for all ``l`` but the last."""
+    return np.cumsum(x[:0:-1], axis=0)[::-1]
