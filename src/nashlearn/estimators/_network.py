@@ -237,7 +237,7 @@ class NetworkNash(PlayingNetworks):
         scale = self._loss_scale(facts.words.classes.size, facts.largest)
         return NetworkProgramme() if is_small(problem) else Descent(scale * s for s in _SCHEDULE)
 
-    def _largest(self, facts: NetworkFacts) -> float:
+    def _largest_cost(self, facts: NetworkFacts) -> float:
         return self._loss_scale(facts.words.classes.size, 1.0)
 
     def _extra_columns(self, graphs: Graphs) -> np.ndarray:

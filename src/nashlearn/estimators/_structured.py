@@ -106,7 +106,7 @@ class StructuredNash(StructuredTraining, BaseEstimator):
     it was.
 
     Training and the games behind predictions are in costs; weights, scores and the objective are of the loss divided by
-    ``s (1 + m)``, where ``s`` is the largest cost (:meth:`_largest`) and ``m`` the parameter ``smoothing``, so that
+    ``s (1 + m)``, where ``s`` is the largest cost (:meth:`_largest_cost`) and ``m`` the parameter ``smoothing``, so that
     ``alpha`` means the same for every loss and smoothing.
     """
 
@@ -192,13 +192,13 @@ class StructuredNash(StructuredTraining, BaseEstimator):
         """How to train."""
         raise NotImplementedError
 
-    def _largest(self, facts: Any) -> float:
+    def _largest_cost(self, facts: Any) -> float:
         """The largest cost of a variable, 1 where nothing costs; what variables count besides is no part of it."""
         return 1.0
 
     def _units(self, facts: Any) -> Units:
         """What the loss is divided by, and the weight of its smoothing."""
-        largest, relative = self._largest(facts), float(self.smoothing)
+        largest, relative = self._largest_cost(facts), float(self.smoothing)
         return Units(largest * (1.0 + relative), largest * relative)
 
     @property
