@@ -39,7 +39,7 @@ static inline void block_top(Block *RESTRICT b, ptrdiff_t at, const int count) {
 }
 
 /* Write n rows of f (n, k) into x (k, BLOCK) less their largest entries, which go into `top`: NaN for a row that has
-   one, or no entry beyond -inf. The entries of such a row, and of lanes without one, are 0. */
+   one, +inf, or nothing but -inf. The entries of such a row, and of lanes without one, are 0. */
 static inline void block_load(Block *RESTRICT b, const double *RESTRICT f, ptrdiff_t n, ptrdiff_t k) {
     double *RESTRICT x = b->x;
     double missing = 0.0;
@@ -48,7 +48,7 @@ static inline void block_load(Block *RESTRICT b, const double *RESTRICT f, ptrdi
     LANES() b->total[i] = 0.0, b->most[i] = -INFINITY;
     BY_FOURS(block_top, b, k);
     LANES(reduction(+ : missing)) {
-        const double lost = b->total[i] != b->total[i] || !(b->most[i] > -INFINITY) ? 1.0 : 0.0;
+        const double lost = b->total[i] != b->total[i] || !(fabs(b->most[i]) < INFINITY) ? 1.0 : 0.0;
         b->top[i] = lost > 0.0 ? NAN : b->most[i];
         missing += lost;
     }
