@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nashlearn.dask.answers import lazily
 from nashlearn.estimators._parameters import parameters
+from nashlearn.estimators._tempering import with_largest
 
 __all__ = ["DECISIONS", "DecidingNash"]
 
@@ -42,17 +43,18 @@ class DecidingNash:
 
     @lazily
     def predict_proba(self, X: Any) -> np.ndarray:
-        """The predictor's equilibrium strategy ``p`` (n, options): minimax optimal and sparse, not calibrated.
+        """Probabilities (n, k) of the labels, ``q``, where ``smoothing_`` is positive; at 0 the strategy ``p``.
 
-        As :meth:`strategy`, in the precision of ``X``.
-
-        Its entries are the probabilities with which to answer so that no adversary gains, see
-        :meth:`worst_case_risk`; they do not estimate the probabilities of the labels. Of ordered labels it takes one or
-        two neighbours.
+        ``q`` estimates the probabilities of the labels in the order of ``classes_``, whatever the costs: the loss is
+        strictly proper. Without smoothing nothing does, and what is returned is ``p`` (n, options) of
+        :meth:`strategy`, in the precision of ``X``: with which probability to answer so that no adversary gains. That
+        is minimax optimal and sparse, and not calibrated.
         """
         estimator: Any = self
-        scores = estimator._scores(X)
-        return estimator._game.solve(scores).p
+        found = estimator._play(estimator._scores(X))
+        if not estimator.smoothing_:
+            return found.p
+        return with_largest(found.q, found.p.argmax(axis=1)) if estimator._game.answers_by_scores else found.q
 
     @lazily
     def predict(self, X: Any) -> np.ndarray:
@@ -65,4 +67,4 @@ class DecidingNash:
         """The option chosen for each row."""
         estimator: Any = self
         scores = estimator._scores(X)
-        return (scores if self.decision_ == "scores" else estimator._game.solve(scores).p).argmax(axis=1)
+        return (scores if self.decision_ == "scores" else estimator._play(scores).p).argmax(axis=1)

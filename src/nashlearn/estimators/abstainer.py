@@ -11,6 +11,7 @@ from nashlearn import games
 from nashlearn.dask.answers import lazily
 from nashlearn.estimators._base import PerClassNash
 from nashlearn.estimators._parameters import parameters
+from nashlearn.estimators._tempering import with_largest
 
 __all__ = ["NashAbstainer"]
 
@@ -56,9 +57,9 @@ class NashAbstainer(PerClassNash):
     _: KW_ONLY
     abstain_label: Any = -1
 
-    def _make_game(self, k: int) -> Any:
+    def _make_game(self, classes: np.ndarray) -> Any:
         try:
-            game = games.abstain(k, self.abstain_cost)
+            game = games.abstain(classes.size, self.abstain_cost)
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"abstain_cost is refused: {error}") from None
         prices = game.costs[-1]
@@ -66,15 +67,25 @@ class NashAbstainer(PerClassNash):
             raise ValueError(f"abstain_cost must be 0 or at least {_LEAST}; got {self.abstain_cost!r}.")
         return game
 
+    def _labels(self, scores: np.ndarray, found: Any) -> np.ndarray:
+        """The most probable label of each row, by its equilibrium.
+
+        Labels that ``p`` mixes are equally probable, and no other is more so: among them the largest ``p`` decides, not
+        rounding.
+        """
+        if not self.smoothing_:
+            return scores.argmax(axis=1)
+        mixed = found.p[:, :-1].any(axis=1)
+        return np.where(mixed, found.p[:, :-1].argmax(axis=1), found.q.argmax(axis=1))
+
     @lazily
     def predict(self, X: Any) -> np.ndarray:
-        """Labels of the largest scores, without abstaining."""
-        best = self._scores(X).argmax(axis=1)
-        return self.classes_[best]
+        """The most probable labels, without abstaining; at smoothing 0 those of the largest scores."""
+        scores = self._scores(X)
+        return self.classes_[self._labels(scores, self._play(scores))]
 
     def _answers(self, X: Any) -> np.ndarray:
-        scores = self._scores(X)
-        return self._game.solve(scores).p.argmax(axis=1)
+        return self._play(self._scores(X)).p.argmax(axis=1)
 
     @lazily
     def predict_or_abstain(self, X: Any) -> np.ndarray:
@@ -89,14 +100,20 @@ class NashAbstainer(PerClassNash):
     @lazily
     def abstain_proba(self, X: Any) -> np.ndarray:
         """Probability (n,) with which the equilibrium strategy ``p`` abstains."""
-        scores = self._scores(X)
-        return self._game.solve(scores).p[:, -1]
+        return self._play(self._scores(X)).p[:, -1]
 
     @lazily
     def predict_proba(self, X: Any) -> np.ndarray:
-        """The rest of ``p`` (n, k), renormalised; the label of the largest score where ``p`` surely abstains."""
+        """Probabilities (n, k) of the labels, ``q``, where ``smoothing_`` is positive.
+
+        At smoothing 0 nothing estimates them, and what is returned is ``p`` without abstention, renormalised; the
+        label of the largest score where ``p`` surely abstains.
+        """
         scores = self._scores(X)
-        rest = self._game.solve(scores).p[:, :-1]
+        found = self._play(scores)
+        if self.smoothing_:
+            return with_largest(found.q, self._labels(scores, found))
+        rest = found.p[:, :-1]
         mass = rest.sum(axis=1, keepdims=True)
         surely = mass[:, 0] <= np.sqrt(np.finfo(rest.dtype).eps)
         rest[surely] = self._game.labels.vertex(scores[surely].argmax(axis=1))

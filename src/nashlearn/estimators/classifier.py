@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from nashlearn import games
@@ -104,7 +105,8 @@ class NashClassifier(DecidingNash, PerClassNash):
 
     loss: Any = "zero_one"
 
-    def _make_game(self, k: int) -> Any:
+    def _make_game(self, classes: np.ndarray) -> Any:
+        k = classes.size
         if isinstance(self.loss, str):
             if self.loss not in LOSSES:
                 raise ValueError(

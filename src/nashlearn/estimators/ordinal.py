@@ -8,14 +8,26 @@ import numpy as np
 
 from nashlearn import games
 from nashlearn.dask.answers import lazily
-from nashlearn.estimators._base import FLOATS, BaseNash
+from nashlearn.estimators._base import FLOATS, BaseNash, Setting
 from nashlearn.estimators._deciding import DecidingNash
 from nashlearn.estimators._parameters import parameters
+from nashlearn.estimators._tempering import GRADES
 from nashlearn.games.rows.thresholds import ThresholdGame
 from nashlearn.training.designs.rows import Shared
 from nashlearn.training.designs.span import SpanShared
 
 __all__ = ["NashOrdinalClassifier"]
+
+
+class Cumulative(Shared):
+    """Stands in for the design of the labels' scores."""
+
+    def scores(self, block: Any, w: np.ndarray) -> np.ndarray:
+        above = super().scores(block, w)
+        return np.concatenate([np.zeros((len(above), 1)), np.cumsum(above, axis=1)], axis=1)
+
+    def add_moments(self, block: Any, residual: np.ndarray, G: np.ndarray) -> None:
+        super().add_moments(block, np.cumsum(residual[:, :0:-1], axis=1)[:, ::-1], G)
 
 
 @parameters
@@ -65,6 +77,7 @@ class NashOrdinalClassifier(DecidingNash, BaseNash):
     """
 
     loss: str = "absolute"
+    _auto = GRADES
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -78,9 +91,13 @@ class NashOrdinalClassifier(DecidingNash, BaseNash):
                 f"loss must be 'absolute'; got {self.loss!r}. Other losses between grades: NashClassifier(loss)."
             )
 
-    def _game_and_scores(self, k: int, d: int) -> tuple[Any, Any, Any, float]:
-        self._game = games.absolute(k)
-        return ThresholdGame(k - 1), Shared(k - 1, d), SpanShared(k - 1), 0.0
+    def _game_and_scores(self, classes: np.ndarray, d: int) -> Setting:
+        m = classes.size - 1
+        self._game = games.absolute(classes.size)
+        self._temper(1.0)  # a grade
+        if not self.smoothing_:
+            return Setting(ThresholdGame(m), Shared(m, d), SpanShared(m), 0.0, self._mu, self._unit)
+        return Setting(self._game, Cumulative(m, d), None, 0.0, self._mu, self._unit)
 
     def _store(self, w: np.ndarray) -> None:
         d = self.n_features_in_

@@ -1,4 +1,5 @@
 from nashlearn.kernels.core_simplex cimport Core, Matrix
+from nashlearn.kernels.matrix_temper cimport Temper
 from nashlearn.kernels.quadratic cimport MatrixLoss
 
 cdef class Cost(MatrixLoss):
@@ -8,3 +9,5 @@ cdef class Cost(MatrixLoss):
     cdef double scale  # largest entry beyond that
     cdef Core core(self, void* room) noexcept nogil
     cdef void* beyond(self, void* room) noexcept nogil
+    cdef double scaled(self, const double* f, double top, double* out) noexcept nogil
+    cdef void begin_exactly(self, const Temper* t, double* p, void* room) noexcept nogil

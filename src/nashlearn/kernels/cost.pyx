@@ -8,8 +8,12 @@ from libc.math cimport INFINITY, NAN, isnan
 from libc.string cimport memset
 from nashlearn.kernels.checks cimport DOUBLE, INDEX, matrix, vector, within
 from nashlearn.kernels.core_simplex cimport Core, new_core, optimise
+from nashlearn.kernels.matrix_temper cimport Temper, improve, new_temper, respond, turn
 from nashlearn.kernels.quadratic cimport MatrixLoss, prox_room
 from nashlearn.kernels.simd cimport simd_top
+
+cdef double _COLD = 0.05  # where there is so little entropy, the exact game is a better start than one option,
+cdef double _FAR = 3.0  # and than a strategy whose gap exceeds so many times the entropy's weight
 
 
 cdef class Cost(MatrixLoss):
@@ -31,9 +35,10 @@ cdef class Cost(MatrixLoss):
         return Cost, (self.L, floor, lowest, tilt, self.scale, rows, columns)
 
     cdef size_t room_size(self) noexcept nogil:
-        cdef size_t at = 0
+        cdef size_t at = 0, after = 0
         new_core(self.options, self.k, &at)
-        return at + prox_room(self.options, self.k)
+        new_temper(self.options, self.k, &after)
+        return at + max(prox_room(self.options, self.k), after)
 
     cdef Core core(self, void* room) noexcept nogil:
         cdef size_t at = <size_t> room
@@ -44,7 +49,7 @@ cdef class Cost(MatrixLoss):
         c.state[0] = c.state[1] = 0
 
     cdef double equilibrium(self, const double* f, double* q, double* p, void* room) noexcept nogil:
-        cdef double top = simd_top(f, self.k), best = -INFINITY
+        cdef double top = simd_top(f, self.k), best
         cdef Py_ssize_t j, m
         cdef Core c = self.core(room)
         if isnan(top):
@@ -53,11 +58,9 @@ cdef class Cost(MatrixLoss):
             for j in range(self.options):
                 p[j] = NAN
             return NAN
-        for j in range(self.k):
-            c.f[j] = (f[j] - top) + self.floor[j]
-            best = max(best, c.f[j])
+        best = self.scaled(f, top, c.f)
         for j in range(self.k):  # below -2 no label can gain; the clip admits -inf to an old basis
-            c.f[j] = max((c.f[j] - best) / self.scale, -2.0)
+            c.f[j] = max(c.f[j], -2.0)
         optimise(&self.matrix, &c)
         memset(q, 0, self.k * sizeof(double))
         memset(p, 0, self.options * sizeof(double))
@@ -108,3 +111,55 @@ cdef class Cost(MatrixLoss):
         cdef size_t at = <size_t> room
         new_core(self.options, self.k, &at)
         return <void*> at
+
+    cdef double scaled(self, const double* f, double top, double* out) noexcept nogil:
+        """Write the scores and what a column costs at least over the scale, the largest 0; return what was taken off."""
+        cdef double best = -INFINITY
+        cdef Py_ssize_t j
+        for j in range(self.k):
+            out[j] = (f[j] - top) + self.floor[j]
+            best = max(best, out[j])
+        for j in range(self.k):
+            out[j] = (out[j] - best) / self.scale
+        return best
+
+    cdef void temper(self, const double* f, double mu, double* p, void* room) noexcept nogil:
+        cdef size_t at = <size_t> self.beyond(room)
+        cdef Temper t = new_temper(self.options, self.k, &at)
+        cdef double m = mu / self.scale, gap = INFINITY
+        cdef Py_ssize_t i
+        cdef bint known = False
+        self.scaled(f, simd_top(f, self.k), t.f)
+        for i in range(1, self.options):
+            known |= p[i] != p[0]
+        if known or self.options == 1:
+            gap = respond(&self.matrix, &t, m, p)
+        if m < _COLD and gap > _FAR * m:
+            self.begin_exactly(&t, p, room)
+            gap = respond(&self.matrix, &t, m, p)
+        elif gap == INFINITY:
+            memset(p, 0, self.options * sizeof(double))
+            respond(&self.matrix, &t, m, p)
+            p[t.lowest] = 1.0
+            gap = respond(&self.matrix, &t, m, p)
+        improve(&self.matrix, &t, m, gap, p)
+
+    cdef void begin_exactly(self, const Temper* t, double* p, void* room) noexcept nogil:
+        """Write the ``p`` of the game without entropy."""
+        cdef Core c = self.core(room)
+        cdef Py_ssize_t j, m
+        cdef double mass = 0.0
+        for j in range(self.k):
+            c.f[j] = max(t.f[j], -2.0)
+        optimise(&self.matrix, &c)
+        memset(p, 0, self.options * sizeof(double))
+        for m in range(c.state[0]):
+            p[c.S[m]] = max(-c.y[m + 1], 0.0)
+            mass += p[c.S[m]]
+        for j in range(self.options):
+            p[j] /= mass
+
+    cdef void turn(self, double mu, const double* q, const double* p, double* v, void* room) noexcept nogil:
+        cdef size_t at = <size_t> self.beyond(room)
+        cdef Temper t = new_temper(self.options, self.k, &at)
+        turn(&self.matrix, &t, mu, q, p, v)

@@ -147,4 +147,10 @@ static inline void vec_exponentials(const double *RESTRICT x, double top, double
         z[a] = power.real > 3e-308 ? s * power.real : 0.0;
     }
 }
+
+/* v <- (diag q - q q') v / mu: how q = softmax(x / mu) moves as x moves by v, for q of mass 1 */
+static inline void vec_softmax_turn(const double *RESTRICT q, double mu, ptrdiff_t k, double *RESTRICT v) {
+    const double mean = simd_dot(q, v, k);
+    for (ptrdiff_t j = 0; j < k; j++) v[j] = q[j] * ((v[j] - mean) / mu);
+}
 #endif

@@ -18,6 +18,7 @@ With ``mu H(q)`` added to the adversary's reward the predictor plays the same ``
 from libc.math cimport INFINITY, NAN
 from nashlearn.kernels.loss cimport Loss
 from nashlearn.kernels.simd cimport simd_above, simd_excess, simd_max, simd_sum, simd_threshold, simd_top, simd_within
+from nashlearn.kernels.vectors cimport vec_softmax_turn
 
 
 cdef double _cap(const double* g, Py_ssize_t m, double top, double t, double a) noexcept nogil:
@@ -114,16 +115,12 @@ cdef class ZeroOne(Loss):
     cdef void turn(self, double mu, const double* q, const double* p, double* v, void* room) noexcept nogil:
         # The labels of the support share one probability, and so the mean of what moves them.
         cdef Py_ssize_t j, count = 0
-        cdef double shared = 0.0, mean = 0.0
+        cdef double shared = 0.0
         for j in range(self.k):
             if p[j] > 0.0:
                 shared += v[j]
                 count += 1
-        if count:
-            shared /= count
         for j in range(self.k):
             if p[j] > 0.0:
-                v[j] = shared
-            mean += q[j] * v[j]
-        for j in range(self.k):
-            v[j] = q[j] * (v[j] - mean) / mu
+                v[j] = shared / count
+        vec_softmax_turn(q, mu, self.k, v)

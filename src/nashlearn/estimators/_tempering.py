@@ -1,0 +1,106 @@
+"""How much an adversary is paid for the entropy of its labels: the parameter ``smoothing``, its unit and defaults.
+
+Let ``s`` be the largest cost and ``m`` the smoothing. Estimators of one label per row minimise
+
+    alpha/2 |W|^2 + mean loss,        loss = (cost of p / s + m log loss of q) / (1 + m),
+
+so that ``alpha`` means the same whatever the costs are counted in, and for every smoothing. Games and training have
+units of their own: there the adversary is paid ``mu = m s`` for entropy, scores are ``c = s (1 + m)`` times those of the
+estimator and losses ``c`` times those above, and the regularisation is ``alpha / c``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import log_softmax
+from sklearn.utils.validation import check_is_fitted
+
+from nashlearn.dask.answers import lazily
+from nashlearn.estimators._parameters import number, parameters
+
+__all__ = ["GRADES", "INTERCEPT_SCALING", "LABELS", "Auto", "TemperedNash", "with_largest"]
+
+_LEAST, _MOST = 1e-9, 1e9  # of what is not 0
+
+
+class Auto(NamedTuple):
+    """What ``smoothing="auto"`` stands for."""
+
+    linear: float
+    kernel: float
+
+
+LABELS = Auto(linear=1.0, kernel=0.0)  # of unordered labels, whatever the costs
+GRADES = Auto(linear=3.0, kernel=0.0)  # of ordered ones along one direction
+INTERCEPT_SCALING = 10.0
+
+
+@parameters
+class TemperedNash:
+    """Estimators of one label per row that take the parameter ``smoothing``."""
+
+    _: KW_ONLY
+    smoothing: Any = "auto"
+    kernel: Any = None
+    _auto = LABELS
+
+    def _chosen_smoothing(self) -> float:
+        """The number that ``smoothing`` says, or an error that names it."""
+        if isinstance(self.smoothing, str):
+            if self.smoothing != "auto":
+                raise ValueError(f"smoothing must be 'auto' or a number; got {self.smoothing!r}.")
+            return self._auto.linear if self.kernel is None else self._auto.kernel
+        value = number(self.smoothing, "smoothing")
+        if not (value == 0 or _LEAST <= value <= _MOST):
+            raise ValueError(
+                f"smoothing must be 'auto', 0, or a number between {_LEAST:g} and {_MOST:g}; got {self.smoothing!r}."
+            )
+        return value
+
+    def _temper(self, largest: float) -> None:
+        """Keep the smoothing and the scale ``s`` of the loss that will be trained on."""
+        self.smoothing_, self._largest = self._chosen_smoothing(), largest
+
+    @property
+    def _mu(self) -> float:
+        """What the adversary is paid for entropy, in the units of the game."""
+        return self.smoothing_ * self._largest
+
+    @property
+    def _unit(self) -> float:
+        """What scores and losses of the game are divided by to be those of the estimator."""
+        return self._largest * (1.0 + self.smoothing_)
+
+    def _play(self, scores: np.ndarray) -> Any:
+        """The equilibria at scores (n, k) of the estimator."""
+        estimator: Any = self
+        return estimator._game.solve(self._unit * scores, smoothing=self._mu)
+
+    @lazily
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of :meth:`predict_proba`, in double precision.
+
+        At a positive smoothing ``log q = (f + L'p) / mu - log sum exp``, with ``f`` the scores in units of the costs:
+        no probability is so small that it would be 0. At smoothing 0 options that ``p`` never takes have ``-inf``.
+        """
+        estimator: Any = self
+        check_is_fitted(self)
+        if not self._mu:
+            p = estimator.predict_proba(X)
+            return np.log(p, out=np.full(p.shape, -np.inf), where=p > 0)
+        scores = estimator._scores(X, dtype=np.float64)
+        return log_softmax((self._unit * scores + self._play(scores).p @ estimator._game.costs) / self._mu, axis=1)
+
+
+def with_largest(q: np.ndarray, best: np.ndarray) -> np.ndarray:
+    """``q`` (n, k) with the entries ``best`` raised above all others by no more than rounding.
+
+    Labels that ``p`` mixes have the same probability where all mistakes cost the same, and that is the largest. Which
+    of them is largest as computed is an accident; made to be the one that is predicted, both say the same.
+    """
+    top = np.nextafter(q.max(axis=1), np.inf, dtype=q.dtype)
+    np.put_along_axis(q, best[:, None], top[:, None], axis=1)
+    return q
