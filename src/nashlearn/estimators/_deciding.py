@@ -34,12 +34,16 @@ class DecidingNash:
         """The rule by which ``predict`` answers: ``"scores"`` or ``"equilibrium"``."""
         check_is_fitted(self)
         estimator: Any = self
-        game = estimator._game
-        if game.n_options != game.n_labels:
+        if not np.array_equal(self._options, estimator.classes_):
             return "equilibrium"
         if self.decision == "auto":
-            return "scores" if game.answers_by_scores else "equilibrium"
+            return "scores" if estimator._game.answers_by_scores else "equilibrium"
         return self.decision
+
+    @property
+    def _options(self) -> np.ndarray:
+        """What the estimator may answer."""
+        return cast(Any, self).classes_
 
     @lazily
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -51,17 +55,19 @@ class DecidingNash:
         is minimax optimal and sparse, and not calibrated.
         """
         estimator: Any = self
-        found = estimator._play(estimator._scores(X))
+        scores = estimator._scores(X)
+        found = estimator._play(scores)
         if not estimator.smoothing_:
             return found.p
-        return with_largest(found.q, found.p.argmax(axis=1)) if estimator._game.answers_by_scores else found.q
+        if not estimator._game.answers_by_scores:
+            return found.q
+        return with_largest(found.q, (scores if self.decision_ == "scores" else found.p).argmax(axis=1))
 
     @lazily
     def predict(self, X: Any) -> np.ndarray:
-        """Labels by the rule ``decision_``, or indices of options where the cost matrix is not square."""
-        estimator, options = cast(Any, self), self._answers(X)
-        square = estimator._game.n_options == estimator._game.n_labels
-        return estimator.classes_[options] if square else options
+        """Labels by the rule ``decision_``; where the options of a cost matrix are no labels, their names or indices."""
+        options = self._answers(X)
+        return self._options[options]
 
     def _answers(self, X: Any) -> np.ndarray:
         """The option chosen for each row."""
