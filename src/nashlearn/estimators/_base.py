@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,20 +23,19 @@ from nashlearn.estimators._labels import known_positions
 from nashlearn.estimators._parameters import Training, check_parameters, number, parameters
 from nashlearn.estimators._risk import RiskNash
 from nashlearn.estimators._streaming import StreamingNash
-from nashlearn.estimators._tempering import INTERCEPT_SCALING, TemperedNash
+from nashlearn.estimators._tempering import TemperedNash
 from nashlearn.training import Method, Problem, Trained
 from nashlearn.training.designs.gram import Gram, Kernel
-from nashlearn.training.designs.rows import PerClass
-from nashlearn.training.designs.span import KernelProblem, SpanPerClass
+from nashlearn.training.designs.span import KernelProblem
 from nashlearn.training.methods.climb import Climb
-from nashlearn.training.methods.descent import Descent
 from nashlearn.training.methods.linear import Linear
+from nashlearn.training.methods.tempered import Tempered
 from nashlearn.training.methods.tempered_span import TemperedSpan
 from nashlearn.training.opening import train_as_asked
 from nashlearn.training.progress import scaling_advice
 from nashlearn.training.risk import problem_risk
 
-__all__ = ["FLOATS", "BaseNash", "PerClassNash", "Setting", "number"]
+__all__ = ["FLOATS", "BaseNash", "Setting"]
 
 _BLOCK = 1 << 26  # bytes of kernel values in a block of predictions
 FLOATS = [np.float64, np.float32]
@@ -137,7 +136,6 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
             start=self._previous(classes),
             advice=scaling_advice if self._pairwise() else lambda: scaling_advice([X]),
         )
-        trained = replace(trained, w=trained.w.reshape(problem.shape))
         self._kernel = None if self.kernel is None else problem.gram.kernel
         if self._kernel is not None:
             self._keep_support(X, trained.w, kept, setting)
@@ -150,7 +148,7 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
         alpha = float(self.alpha) / setting.unit
         if self.kernel is None:
             problem = Problem(X, codes, omega, alpha, setting.game, setting.design)
-            return problem, Descent([setting.mu], setting.mu) if setting.mu else Linear()
+            return problem, Tempered(setting.mu) if setting.mu else Linear()
         kernel = Kernel(self.kernel, self.gamma, self.degree, self.coef0, X)
         gram = Gram(kernel, X, setting.bias**2, self.cache_size)
         gram.refuse_indefinite(rng)
@@ -322,69 +320,3 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
     def _answers(self, X: Any) -> np.ndarray:
         """The option chosen for each row."""
         raise NotImplementedError
-
-
-@parameters
-class PerClassNash(BaseNash):
-    """A game on scores with one weight vector per class; weights as LogisticRegression keeps them."""
-
-    _: KW_ONLY
-    fit_intercept: bool = True
-    intercept_scaling: float = INTERCEPT_SCALING
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if not 0 < number(self.intercept_scaling, "intercept_scaling") < np.inf:
-            raise ValueError(
-                f"intercept_scaling must be a positive, finite number; got {self.intercept_scaling!r}."
-            )
-
-    def _make_game(self, classes: np.ndarray) -> Any:
-        raise NotImplementedError
-
-    def _before_tempering(self, state: dict[str, Any]) -> dict[str, Any]:
-        return {"intercept_scaling": 1.0, **super()._before_tempering(state)}
-
-    @property
-    def _bias(self) -> float:
-        """The constant feature."""
-        return float(self.intercept_scaling) if self.fit_intercept else 0.0
-
-    def _game_and_scores(self, classes: np.ndarray, d: int) -> Setting:
-        self._game, k = self._make_game(classes), classes.size
-        self._temper(self._game.largest)
-        return Setting(self._game, PerClass(k, d, self._bias), SpanPerClass(k), self._bias, self._mu, self._unit)
-
-    def _store(self, w: np.ndarray) -> None:
-        if w.shape[0] == 2:  # the two rows are opposite: keep their difference
-            w = (w[1] - w[0])[None, :]
-        self.coef_ = np.ascontiguousarray(w[:, :-1])
-        self.intercept_ = self._bias * w[:, -1]
-
-    def _stored(self) -> np.ndarray:
-        """The weights that were stored."""
-        last = self.intercept_ / self._bias if self.fit_intercept else np.zeros_like(self.intercept_)
-        w = np.column_stack([self.coef_, last])
-        return np.concatenate([-0.5 * w, 0.5 * w]) if w.shape[0] == 1 else w
-
-    def _store_span(self, C: np.ndarray, setting: Setting) -> None:
-        C = C.T
-        if C.shape[0] == 2:
-            C = (C[1] - C[0])[None, :]
-        self.dual_coef_ = np.ascontiguousarray(C)
-        self.intercept_ = setting.bias**2 * C.sum(axis=1)
-
-    def _leads(self, X: Any, dtype: Any = FLOATS) -> np.ndarray:
-        """Scores (n, k), or (n, 1) of the second class over the first where there are two."""
-        functions = self._functions(X, dtype)
-        return functions + self.intercept_.astype(functions.dtype, copy=False)
-
-    @lazily
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Scores (n, k), or (n,) of the second class over the first where there are two."""
-        leads = self._leads(X)
-        return leads.ravel() if leads.shape[1] == 1 else leads
-
-    def _scores(self, X: Any, dtype: Any = FLOATS) -> np.ndarray:
-        leads = self._leads(X, dtype)
-        return np.hstack([-0.5 * leads, 0.5 * leads]) if leads.shape[1] == 1 else leads

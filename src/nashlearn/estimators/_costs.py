@@ -66,7 +66,7 @@ def named_costs(loss: Any) -> NamedCosts | None:
     if isinstance(loss, Mapping):
         rows = {option: dict(costs) for option, costs in loss.items() if isinstance(costs, Mapping)}
         if len(rows) < len(loss) or not rows:
-            raise ValueError(f"loss must be {{option: {{label: cost}}}}, a dictionary of dictionaries; got {loss!r:.200}.")
+            raise ValueError(f"loss must be a dictionary of dictionaries, option: label: cost; got {loss!r:.200}.")
         labels = list(dict.fromkeys(label for costs in rows.values() for label in costs))
         for option, costs in rows.items():
             if lacking := [label for label in labels if label not in costs]:

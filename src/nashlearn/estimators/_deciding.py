@@ -65,7 +65,7 @@ class DecidingNash:
 
     @lazily
     def predict(self, X: Any) -> np.ndarray:
-        """Labels by the rule ``decision_``; where the options of a cost matrix are no labels, their names or indices."""
+        """Labels by the rule ``decision_``; where the options of the loss are no labels, their names or indices."""
         options = self._answers(X)
         return self._options[options]
 

@@ -5,8 +5,8 @@ Let ``s`` be the largest cost and ``m`` the smoothing. Estimators of one label p
     alpha/2 |W|^2 + mean loss,        loss = (cost of p / s + m log loss of q) / (1 + m),
 
 so that ``alpha`` means the same whatever the costs are counted in, and for every smoothing. Games and training have
-units of their own: there the adversary is paid ``mu = m s`` for entropy, scores are ``c = s (1 + m)`` times those of the
-estimator and losses ``c`` times those above, and the regularisation is ``alpha / c``.
+units of their own: there the adversary is paid ``mu = m s`` for entropy, scores are ``c = s (1 + m)`` times those of
+the estimator and losses ``c`` times those above, and the regularisation is ``alpha / c``.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ import numpy as np
 
 from nashlearn import games
 from nashlearn.dask.answers import lazily
-from nashlearn.estimators._base import PerClassNash
 from nashlearn.estimators._parameters import parameters
+from nashlearn.estimators._per_class import PerClassNash
 from nashlearn.estimators._tempering import with_largest
 
 __all__ = ["NashAbstainer"]

@@ -10,11 +10,11 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from nashlearn import games
 from nashlearn.dask.answers import averaged
-from nashlearn.estimators._base import PerClassNash
 from nashlearn.estimators._costs import named_costs
 from nashlearn.estimators._deciding import DecidingNash
 from nashlearn.estimators._labels import known_positions
 from nashlearn.estimators._parameters import parameters
+from nashlearn.estimators._per_class import PerClassNash
 from nashlearn.games.catalogue import LOSSES, NAMED
 
 __all__ = ["NashClassifier"]

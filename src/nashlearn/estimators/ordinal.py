@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import KW_ONLY
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,21 +15,10 @@ from nashlearn.estimators._deciding import DecidingNash
 from nashlearn.estimators._parameters import parameters
 from nashlearn.estimators._tempering import GRADES
 from nashlearn.games.rows.thresholds import ThresholdGame
-from nashlearn.training.designs.rows import Shared
+from nashlearn.training.designs.rows import Cumulative, Shared
 from nashlearn.training.designs.span import SpanCumulative, SpanShared
 
 __all__ = ["NashOrdinalClassifier"]
-
-
-class Cumulative(Shared):
-    """Stands in for the design of the labels' scores."""
-
-    def scores(self, block: Any, w: np.ndarray) -> np.ndarray:
-        above = super().scores(block, w)
-        return np.concatenate([np.zeros((len(above), 1)), np.cumsum(above, axis=1)], axis=1)
-
-    def add_moments(self, block: Any, residual: np.ndarray, G: np.ndarray) -> None:
-        super().add_moments(block, np.cumsum(residual[:, :0:-1], axis=1)[:, ::-1], G)
 
 
 @parameters
@@ -97,9 +86,9 @@ class NashOrdinalClassifier(DecidingNash, BaseNash):
 
     def _arranged(self, labels: np.ndarray, y: Any) -> np.ndarray:
         """The grades in their order: that of the parameter, of ordered categories, or of the sorted labels."""
-        given = self.order
-        if given is None and getattr(dtype := getattr(y, "dtype", None), "ordered", False):
-            given = dtype.categories
+        given, kind = self.order, getattr(y, "dtype", None)
+        if given is None and getattr(kind, "ordered", False):
+            given = cast(Any, kind).categories
         if given is None:
             if all(isinstance(label, str) for label in labels.tolist()):
                 warnings.warn(
