@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from nashlearn.dask.answers import lazily
 from nashlearn.estimators._parameters import parameters
-from nashlearn.estimators._tempering import with_largest
 
 __all__ = ["DECISIONS", "DecidingNash"]
 
@@ -54,14 +53,15 @@ class DecidingNash:
         :meth:`strategy`, in the precision of ``X``: with which probability to answer so that no adversary gains. That
         is minimax optimal and sparse, and not calibrated.
         """
+        check_is_fitted(self)
         estimator: Any = self
-        scores = estimator._scores(X)
-        found = estimator._play(scores)
-        if not estimator.smoothing_:
-            return found.p
+        return estimator._probabilities(X) if estimator.smoothing_ else estimator._play(estimator._scores(X)).p
+
+    def _most_probable(self, scores: np.ndarray, found: Any) -> np.ndarray | None:
+        estimator: Any = self
         if not estimator._game.answers_by_scores:
-            return found.q
-        return with_largest(found.q, (scores if self.decision_ == "scores" else found.p).argmax(axis=1))
+            return None
+        return (scores if self.decision_ == "scores" else found.p).argmax(axis=1)
 
     @lazily
     def predict(self, X: Any) -> np.ndarray:
