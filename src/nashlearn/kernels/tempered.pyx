@@ -41,8 +41,7 @@ cdef void _lose(const Rows* rows, const real* kind, Py_ssize_t i, Py_ssize_t k, 
     (<real*> rows.entropy)[i] = (<real*> rows.risk)[i] = <real> NAN
 
 
-cdef void _begin(const real* start, Py_ssize_t options, double* p) noexcept nogil:
-    """Write ``start`` into ``p``, or the uniform strategy where it is none."""
+cdef void begin_row(const double* start, Py_ssize_t options, double* p) noexcept nogil:
     cdef Py_ssize_t j
     cdef double mass = 0.0
     for j in range(options):
@@ -53,13 +52,32 @@ cdef void _begin(const real* start, Py_ssize_t options, double* p) noexcept nogi
             p[j] = 1.0 / options
 
 
+cdef void certify_row(
+    Loss loss, const double* f, double mu, const double* p, double* reward, double* q, void* room, Certificate* found
+) noexcept nogil:
+    cdef Py_ssize_t j
+    cdef double cost, entropy
+    for j in range(loss.k):
+        reward[j] = f[j]
+    cost = loss.gain(p, reward)
+    found.upper = entropy = cost + loss.reply(reward, mu, q)
+    found.least = loss.risk(q, room)
+    for j in range(loss.k):
+        if q[j] > 0.0:  # 0 * -inf must count as 0
+            entropy -= q[j] * f[j]
+            cost += q[j] * (reward[j] - f[j])
+    found.gap = max(cost - found.least, 0.0)
+    found.entropy = entropy - found.gap
+
+
 cdef void _temper(Loss loss, const Rows* rows, const real* kind, double mu, void* room, size_t at) noexcept nogil:
     cdef Py_ssize_t i, j, k = loss.k, options = loss.options
     cdef double* f = doubles(&at, k)
     cdef double* reward = doubles(&at, k)
     cdef double* q = doubles(&at, k)
     cdef double* p = doubles(&at, options)
-    cdef double total, top, cost, upper, least, entropy, gap
+    cdef double total, top
+    cdef Certificate found
     loss.begin(room)
     for i in range(rows.n):
         total = 0.0
@@ -72,25 +90,20 @@ cdef void _temper(Loss loss, const Rows* rows, const real* kind, double mu, void
         top = loss.common(f)
         for j in range(k):
             f[j] -= top
-            reward[j] = f[j]
-        _begin(<const real*> rows.p + i * options, options, p)
+        for j in range(options):
+            p[j] = (<const real*> rows.p)[i * options + j]
+        begin_row(p, options, p)
         loss.temper(f, mu, p, room)
         for j in range(options):
             (<real*> rows.p)[i * options + j] = <real> p[j]
             p[j] = (<real*> rows.p)[i * options + j]  # the certificate is that of what is stored
-        cost = loss.gain(p, reward)
-        upper = cost + loss.reply(reward, mu, q)
-        least, entropy = loss.risk(q, room), upper
+        certify_row(loss, f, mu, p, reward, q, room, &found)
         for j in range(k):
             (<real*> rows.q)[i * k + j] = <real> q[j]
-            if q[j] > 0.0:  # 0 * -inf must count as 0
-                entropy -= q[j] * f[j]
-                cost += q[j] * (reward[j] - f[j])
-        gap = max(cost - least, 0.0)
-        (<real*> rows.gap)[i] = <real> gap
-        (<real*> rows.risk)[i] = <real> least
-        (<real*> rows.entropy)[i] = <real> (entropy - gap)
-        (<real*> rows.value)[i] = <real> (top + (upper - gap))
+        (<real*> rows.gap)[i] = <real> found.gap
+        (<real*> rows.risk)[i] = <real> found.least
+        (<real*> rows.entropy)[i] = <real> found.entropy
+        (<real*> rows.value)[i] = <real> (top + (found.upper - found.gap))
 
 
 def temper_rows(Loss loss not None, scores, double mu, value, q, p, gap, entropy, risk):
