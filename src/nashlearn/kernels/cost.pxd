@@ -12,3 +12,4 @@ cdef class Cost(MatrixLoss):
     cdef void* beyond(self, void* room) noexcept nogil
     cdef double scaled(self, const double* f, double top, double* out) noexcept nogil
     cdef void begin_exactly(self, const Temper* t, double* p, void* room) noexcept nogil
+    cdef bint begins(self, double* p) noexcept nogil

@@ -4,16 +4,17 @@ Each row of scores starts from the basis of the row before where that is better 
 microsecond for ten labels, and less where neighbouring rows are alike.
 """
 
-from libc.math cimport INFINITY, NAN, isnan
+from libc.math cimport INFINITY, NAN, fabs, isnan
 from libc.string cimport memset
 from nashlearn.kernels.checks cimport DOUBLE, INDEX, matrix, vector, within
 from nashlearn.kernels.core_simplex cimport Core, new_core, optimise
 from nashlearn.kernels.matrix_temper cimport Temper, begin_at_one, improve, new_temper, respond, temper_lowest, temper_mixture, turn
 from nashlearn.kernels.quadratic cimport MatrixLoss, prox_room
 from nashlearn.kernels.simd cimport simd_dot, simd_top
-from nashlearn.kernels.vectors cimport vec_add
+from nashlearn.kernels.vectors cimport vec_add, vec_scale
 
 cdef double _COLD = 0.05  # where there is so little entropy, the exact game is a better start than one option,
+cdef double _STRAY = 1e-14  # by which the shares of a strategy may miss a sum of 1
 cdef double _FAR = 3.0  # and than a strategy whose gap exceeds so many times the entropy's weight
 
 
@@ -109,14 +110,8 @@ cdef class Cost(MatrixLoss):
         cdef size_t at = <size_t> self.beyond(room)
         cdef Temper t = new_temper(self.options, self.k, &at)
         cdef double m = mu / self.scale, gap = INFINITY
-        cdef Py_ssize_t i
-        cdef bint known = False
         self.scaled(f, simd_top(f, self.k), t.f)
-        for i in range(self.options):
-            if p[i] != p[0] or p[i] == 1.0:
-                known = True
-                break
-        if known:
+        if self.begins(p):
             gap = respond(&self.matrix, &t, m, p)
         if m < _COLD and gap > _FAR * m:
             self.begin_exactly(&t, p, room)
@@ -124,6 +119,19 @@ cdef class Cost(MatrixLoss):
         elif gap == INFINITY:
             gap = begin_at_one(&self.matrix, &t, m, p)
         improve(&self.matrix, &t, m, gap, p)
+
+    cdef bint begins(self, double* p) noexcept nogil:
+        """Make ``p`` a strategy, up to rounding; whether it says more than the uniform one, which knows nothing."""
+        cdef double mass = 0.0
+        cdef bint uneven = self.options == 1
+        cdef Py_ssize_t i
+        for i in range(self.options):
+            uneven |= p[i] != p[0]
+            p[i] = max(p[i], 0.0)
+            mass += p[i]
+        if fabs(mass - 1.0) > _STRAY:
+            vec_scale(p, 1.0 / mass, self.options)
+        return uneven
 
     cdef void begin_exactly(self, const Temper* t, double* p, void* room) noexcept nogil:
         """Write the ``p`` of the game without entropy."""
