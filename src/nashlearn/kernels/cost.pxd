@@ -1,4 +1,5 @@
 from nashlearn.kernels.core_simplex cimport Core, Matrix
+from nashlearn.kernels.loss cimport Certificate
 from nashlearn.kernels.matrix_temper cimport Temper
 from nashlearn.kernels.quadratic cimport MatrixLoss
 
@@ -13,3 +14,7 @@ cdef class Cost(MatrixLoss):
     cdef double scaled(self, const double* f, double top, double* out) noexcept nogil
     cdef void begin_exactly(self, const Temper* t, double* p, void* room) noexcept nogil
     cdef bint begins(self, double* p) noexcept nogil
+    cdef double settle(self, double m, double* p, Temper* t, void* room) noexcept nogil
+    cdef void play_row(
+        self, const double* f, double mu, double* p, double* q, Certificate* found, void* room
+    ) noexcept nogil

@@ -40,6 +40,7 @@ cdef enum:
 cdef Temper new_temper(Py_ssize_t options, Py_ssize_t k, size_t* at) noexcept nogil:
     cdef Temper t
     t.k, t.options, t.most, t.s, t.lowest = k, options, min(options, k), 0, 0
+    t.top, t.mass = 0.0, 1.0
     t.f, t.z, t.q = doubles(at, k), doubles(at, k), doubles(at, k)
     t.root, t.y, t.trial = doubles(at, k), doubles(at, k), doubles(at, k)
     t.c, t.x, t.w, t.u = doubles(at, options), doubles(at, options + 1), doubles(at, t.most), doubles(at, t.most)
@@ -60,7 +61,7 @@ cdef double respond(const Matrix* loss, Temper* t, double m, const double* p) no
                 vec_add(loss.rows + i * k, p[i], k, t.z)
             t.S[t.s] = i
             t.s += 1
-    temper_softmax(t.z, m, k, t.q)
+    t.mass = temper_softmax(t.z, m, k, t.q, &t.top)
     temper_mixture(loss.columns, t.q, k, t.options, t.c)
     t.lowest = temper_lowest(t.c, t.options)
     for i in range(t.s):
@@ -69,7 +70,7 @@ cdef double respond(const Matrix* loss, Temper* t, double m, const double* p) no
 
 
 cdef double begin_at_one(const Matrix* loss, Temper* t, double m, double* p) noexcept nogil:
-    temper_softmax(t.f, m, t.k, t.q)
+    temper_softmax(t.f, m, t.k, t.q, &t.top)
     temper_mixture(loss.columns, t.q, t.k, t.options, t.c)
     memset(p, 0, t.options * sizeof(double))
     p[temper_lowest(t.c, t.options)] = 1.0
@@ -246,13 +247,17 @@ cdef void _move(const Temper* t, double length, double most, Py_ssize_t stop, do
     p[t.S[0]] = 0.0 if length == most and stop == 0 else max(rest, 0.0)
 
 
-cdef void improve(const Matrix* loss, Temper* t, double m, double gap, double* p) noexcept nogil:
+cdef double closed_gap(double m) noexcept nogil:
+    return _CLOSED + _ROUNDING / m
+
+
+cdef double improve(const Matrix* loss, Temper* t, double m, double gap, double* p) noexcept nogil:
     cdef Py_ssize_t i, k = t.k, stop, heaviest, rounds, blind = 0
-    cdef double closed = _CLOSED + _ROUNDING / m, most = 0.0, slope, length, noise
+    cdef double closed = closed_gap(m), most = 0.0, slope, length, noise
     cdef bint enters
     for rounds in range(50 + 10 * t.options):
         if gap <= closed:
-            return
+            break
         heaviest = 0
         for i in range(1, t.s):
             if p[t.S[i]] > p[t.S[heaviest]]:
@@ -280,9 +285,10 @@ cdef void improve(const Matrix* loss, Temper* t, double m, double gap, double* p
         elif blind < _BLIND:
             length, blind = min(1.0, most), blind + 1
         else:
-            return
+            break
         _move(t, length, most, stop, p)
         gap = respond(loss, t, m, p)
+    return gap
 
 
 cdef void turn(const Matrix* loss, Temper* t, double mu, const double* q, const double* p, double* v) noexcept nogil:

@@ -1,0 +1,22 @@
+"""The tempered game of a matrix, several rows at a time; see the header for what each function does."""
+
+cdef extern from "matrix_blocks.h" nogil:
+    ctypedef struct BlockMatrix:
+        const double* rows
+        const double* floor
+        double scale
+        Py_ssize_t options, k
+    ctypedef struct BlockFacts "Block":
+        double* top
+        double* upper
+        double* least
+        double* gap
+        double* entropy
+    ctypedef struct MatrixBlock:
+        BlockFacts facts
+        double* open
+    Py_ssize_t matrix_block_room(Py_ssize_t options, Py_ssize_t k) noexcept
+    void matrix_block_play(
+        const BlockMatrix* L, const double* f, Py_ssize_t n, double m, double closed, bint cold, double* p, double* q,
+        MatrixBlock* block, double* room
+    ) noexcept
