@@ -282,6 +282,39 @@ def test_all_options_alike_may_be_in_play():
         assert np.abs(both[0] - both[1]).max() <= 1e-7
 
 
+@pytest.mark.parametrize("m", [1e-3, 0.1, 1.0])
+@pytest.mark.parametrize(("options", "k"), [(5, 7), (1, 1), (70, 6), (6, 70)])
+def test_rows_do_not_depend_on_their_neighbours(options, k, m):
+    """Short ones are played several at a time; one with NaN is lost alone."""
+    rng = np.random.default_rng(37)
+    L = lognormal(rng, options, k)
+    mu, game = m * largest(L), game_of(L)
+    scores = scores_for(rng, L, m, 39)
+    together = game.solve(scores, smoothing=mu)
+    alone = [game.solve(scores[i : i + 1], smoothing=mu) for i in range(39)]
+    size = np.abs(np.where(np.isfinite(scores), scores, 0.0)).max() + largest(L) + mu
+    assert np.abs(together.value - np.concatenate([one.value for one in alone])).max() <= 1e-12 * size
+    torn = scores.copy()
+    torn[5, 0] = np.nan
+    others = game.solve(torn, smoothing=mu)
+    for lost in (others.value, others.q, others.p, others.gap, others.entropy, others.risk):
+        assert np.isnan(lost[5]).all() and np.isfinite(np.delete(lost, 5, axis=0)).all()
+    assert np.abs(np.delete(others.value - together.value, 5)).max() <= 1e-12 * size
+
+
+@pytest.mark.parametrize("m", [1e-3, 0.1, 1.0, 1e2])
+def test_what_the_certificate_says_of_q(m):
+    rng = np.random.default_rng(41)
+    for kind in KINDS:
+        L = kind(rng, 6, 5) + rng.random(5)  # a column costs something whatever the option
+        mu = m * largest(L)
+        scores = scores_for(rng, L, m, 50)
+        eq = game_of(L).solve(scores, smoothing=mu)
+        tol = 1e-12 * (largest(L) + mu)
+        assert np.abs(eq.risk - (eq.q @ L.T).min(axis=1)).max() <= tol
+        assert np.abs(eq.entropy - eq.risk + mu * xlogy(eq.q, eq.q).sum(axis=1)).max() <= 10.0 * tol * (1.0 + 0.01 / m)
+
+
 def test_single_precision():
     rng = np.random.default_rng(29)
     L = lognormal(rng, 5, 5)

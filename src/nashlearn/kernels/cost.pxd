@@ -14,7 +14,8 @@ cdef class Cost(MatrixLoss):
     cdef double scaled(self, const double* f, double top, double* out) noexcept nogil
     cdef void begin_exactly(self, const Temper* t, double* p, void* room) noexcept nogil
     cdef bint begins(self, double* p) noexcept nogil
-    cdef double settle(self, double m, double* p, Temper* t, void* room) noexcept nogil
-    cdef void play_row(
-        self, const double* f, double mu, double* p, double* q, Certificate* found, void* room
+    cdef double opening(self, double m, double* p, Temper* t) noexcept nogil
+    cdef double settle(self, double m, double gap, double* p, Temper* t, void* room) noexcept nogil
+    cdef void certify(
+        self, const double* f, double mu, double best, double gap, const Temper* t, double* q, Certificate* found
     ) noexcept nogil

@@ -10,7 +10,7 @@ from nashlearn.kernels.checks cimport DOUBLE, INDEX, matrix, vector, within
 from nashlearn.kernels.core_simplex cimport Core, new_core, optimise
 from nashlearn.kernels.blocks cimport BLOCK
 from nashlearn.kernels.loss cimport Certificate, lose_row
-from nashlearn.kernels.matrix_blocks cimport BlockMatrix, MatrixBlock, matrix_block_play, matrix_block_room
+from nashlearn.kernels.matrix_blocks cimport BlockMatrix, MatrixBlock, matrix_block_play, matrix_block_room, matrix_block_row
 from nashlearn.kernels.matrix_temper cimport (
     Temper,
     begin_at_one,
@@ -18,6 +18,7 @@ from nashlearn.kernels.matrix_temper cimport (
     improve,
     new_temper,
     respond,
+    taken,
     temper_lowest,
     temper_mixture,
     turn,
@@ -126,13 +127,16 @@ cdef class Cost(MatrixLoss):
         cdef size_t at = <size_t> self.beyond(room)
         cdef Temper t = new_temper(self.options, self.k, &at)
         self.scaled(f, simd_top(f, self.k), t.f)
-        self.settle(mu / self.scale, p, &t, room)
+        self.settle(mu / self.scale, self.opening(mu / self.scale, p, &t), p, &t, room)
 
-    cdef double settle(self, double m, double* p, Temper* t, void* room) noexcept nogil:
-        """Solve the game of the scores in ``t``; return its gap over the scale."""
-        cdef double gap = INFINITY
+    cdef double opening(self, double m, double* p, Temper* t) noexcept nogil:
+        """Find the reply to ``p`` and return their gap over the scale, INFINITY where ``p`` says nothing."""
         if self.begins(p):
-            gap = respond(&self.matrix, t, m, p)
+            return respond(&self.matrix, t, m, p)
+        return INFINITY
+
+    cdef double settle(self, double m, double gap, double* p, Temper* t, void* room) noexcept nogil:
+        """Solve the game of the scores in ``t`` from ``p``, whose gap is known; return what is left of that."""
         if m < _COLD and gap > _FAR * m:
             self.begin_exactly(t, p, room)
             gap = respond(&self.matrix, t, m, p)
@@ -151,7 +155,9 @@ cdef class Cost(MatrixLoss):
     ) noexcept nogil:
         cdef MatrixBlock block
         cdef BlockMatrix L
-        cdef double m = mu / self.scale
+        cdef size_t at = <size_t> self.beyond(room)
+        cdef Temper t = new_temper(self.options, self.k, &at)
+        cdef double m = mu / self.scale, best, gap
         cdef Py_ssize_t i, size
         cdef bint short = self.k <= _SHORT and self.options <= _SHORT
         L.rows, L.floor, L.scale, L.options, L.k = self.matrix.rows, self.floor, self.scale, self.options, self.k
@@ -163,34 +169,36 @@ cdef class Cost(MatrixLoss):
                     &L, f, size, m, closed_gap(m), m >= _COLD, p, q, &block, <double*> (<char*> room + self.room_size())
                 )
             for i in range(size):
-                if short and block.open[i] == 0.0:
+                if short:
                     found[i].top, found[i].upper, found[i].least = (
                         block.facts.top[i], block.facts.upper[i], block.facts.least[i]
                     )
                     found[i].gap, found[i].entropy = block.facts.gap[i], block.facts.entropy[i]
                 else:
                     found[i].top = simd_top(f + i * self.k, self.k)
-                    self.play_row(f + i * self.k, mu, p + i * self.options, q + i * self.k, found + i, room)
-                if isnan(found[i].top):
+                if not fabs(found[i].top) < INFINITY:
                     lose_row(self.k, self.options, p + i * self.options, q + i * self.k, found + i)
+                elif not short:
+                    best = self.scaled(f + i * self.k, found[i].top, t.f)
+                    gap = self.opening(m, p + i * self.options, &t)
+                    gap = self.settle(m, gap, p + i * self.options, &t, room)
+                    self.certify(f + i * self.k, mu, best, gap, &t, q + i * self.k, found + i)
+                elif block.open[i] > 0.0:
+                    matrix_block_row(&L, &block, i, t.f, t.z, t.q, t.c)
+                    gap = block.left[i] if block.begun[i] > 0.0 else INFINITY
+                    taken(&t, p + i * self.options)
+                    gap = self.settle(m, gap, p + i * self.options, &t, room)
+                    self.certify(f + i * self.k, mu, block.best[i], gap, &t, q + i * self.k, found + i)
             f, p, q = f + size * self.k, p + size * self.options, q + size * self.k
             found, n = found + size, n - size
 
-    cdef void play_row(
-        self, const double* f, double mu, double* p, double* q, Certificate* found, void* room
+    cdef void certify(
+        self, const double* f, double mu, double best, double gap, const Temper* t, double* q, Certificate* found
     ) noexcept nogil:
-        """One row, whose largest score is known; the certificate from what the solution has computed."""
-        cdef size_t at = <size_t> self.beyond(room)
-        cdef Temper t = new_temper(self.options, self.k, &at)
-        cdef double best, gap
+        """The strategy ``q`` and the certificate of a row from what its solution has computed."""
         cdef Py_ssize_t j
-        if not fabs(found.top) < INFINITY:
-            found.top = NAN
-            return
-        best = self.scaled(f, found.top, t.f)
-        gap = self.settle(mu / self.scale, p, &t, room)
         found.gap = self.scale * gap
-        found.upper = best + self.scale * (t.top + mu / self.scale * log(t.mass))
+        found.upper = best + (self.scale * t.top + mu * log(t.mass))
         found.least = simd_dot(self.floor, t.q, self.k) + self.scale * t.c[t.lowest]
         found.entropy = found.upper - found.gap
         for j in range(self.k):

@@ -10,10 +10,11 @@ typedef struct {
     ptrdiff_t options, k;
 } BlockMatrix;
 
-/* A block under way; `begun` is 1 for rows that have a strategy, `open` 1 for those whose gap is not closed. */
+/* A block under way; `begun` is 1 for rows that have a strategy, `open` 1 for those whose gap is not
+   closed, `left` that gap over the scale. */
 typedef struct {
     Block facts;
-    double best[BLOCK], most[BLOCK], mass[BLOCK], low[BLOCK], begun[BLOCK], open[BLOCK];
+    double best[BLOCK], most[BLOCK], mass[BLOCK], low[BLOCK], begun[BLOCK], open[BLOCK], left[BLOCK];
     double *y, *z, *q, *c, *p;
 } MatrixBlock;
 
@@ -47,8 +48,9 @@ static inline void matrix_block_begin(const BlockMatrix *RESTRICT L, MatrixBlock
             low = own[o] < low ? own[o] : low;
             high = own[o] > high ? own[o] : high;
         }
-        b->begun[i] = fabs(sum - 1.0) <= 1e-14 && low >= 0.0 && (high > low || L->options == 1) ? 1.0 : 0.0;
-        for (ptrdiff_t o = 0; o < L->options; o++) b->p[o * BLOCK + i] = b->begun[i] > 0.0 ? own[o] : 0.0;
+        b->begun[i] = sum > 0.5 && sum < 2.0 && low >= 0.0 && (high > low || L->options == 1) ? 1.0 : 0.0;
+        sum = fabs(sum - 1.0) > 1e-14 ? 1.0 / sum : 1.0;
+        for (ptrdiff_t o = 0; o < L->options; o++) b->p[o * BLOCK + i] = b->begun[i] > 0.0 ? own[o] * sum : 0.0;
     }
 }
 
@@ -121,11 +123,23 @@ static inline void matrix_block_certify(const BlockMatrix *RESTRICT L, double m,
     }
     vec_logarithms(b->mass, BLOCK, logs);
     LANES() {
+        b->left[i] = facts->gap[i];
         facts->gap[i] *= L->scale;
         facts->upper[i] = b->best[i] + L->scale * (b->most[i] + m * logs[i]);
         facts->least[i] = floor[i] + L->scale * b->low[i];
         facts->entropy[i] = facts->upper[i] - reward[i] - facts->gap[i];
     }
+}
+
+/* What is known of row i, into rows of its own. */
+static inline void matrix_block_row(const BlockMatrix *RESTRICT L, const MatrixBlock *RESTRICT b, ptrdiff_t i,
+                                    double *RESTRICT y, double *RESTRICT z, double *RESTRICT q, double *RESTRICT c) {
+    for (ptrdiff_t j = 0; j < L->k; j++) {
+        y[j] = b->y[j * BLOCK + i];
+        z[j] = b->z[j * BLOCK + i];
+        q[j] = b->q[j * BLOCK + i];
+    }
+    for (ptrdiff_t o = 0; o < L->options; o++) c[o] = b->c[o * BLOCK + i];
 }
 
 /* Play up to BLOCK rows of scores f (n, k) from p (n, options), which is written where a row begins at an option, and

@@ -39,6 +39,8 @@ cdef struct Temper:  # a game under way
 cdef Temper new_temper(Py_ssize_t options, Py_ssize_t k, size_t* at) noexcept nogil
 # Find q for p, a strategy; return the gap of both, relative to the matrix's scale.
 cdef double respond(const Matrix* loss, Temper* t, double m, const double* p) noexcept nogil
+# Take p, whose z, q and c are there already.
+cdef void taken(Temper* t, const double* p) noexcept nogil
 # Write one option into p, the cheapest where nobody has a cost, and find its q; return the gap.
 cdef double begin_at_one(const Matrix* loss, Temper* t, double m, double* p) noexcept nogil
 # A gap that is of the order of rounding; m is mu over the matrix's scale.

@@ -69,6 +69,16 @@ cdef double respond(const Matrix* loss, Temper* t, double m, const double* p) no
     return gap
 
 
+cdef void taken(Temper* t, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    t.s = 0
+    for i in range(t.options):
+        if p[i] > 0.0:
+            t.S[t.s] = i
+            t.s += 1
+    t.lowest = temper_lowest(t.c, t.options)
+
+
 cdef double begin_at_one(const Matrix* loss, Temper* t, double m, double* p) noexcept nogil:
     temper_softmax(t.f, m, t.k, t.q, &t.top)
     temper_mixture(loss.columns, t.q, t.k, t.options, t.c)
