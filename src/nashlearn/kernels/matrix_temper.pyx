@@ -26,7 +26,8 @@ from nashlearn.kernels.simd cimport simd_dot, simd_max, simd_min, simd_sum
 from nashlearn.kernels.vectors cimport vec_add, vec_exponentials, vec_scale
 
 cdef double _CLOSED = 1e-13  # a gap that is as good as none,
-cdef double _ROUNDING = 2e-16  # and what scores are rounded by, which q feels over mu
+cdef double _ROUNDING = 2e-17  # and what rounding leaves of it times m, since q feels that of scores over m
+cdef double _NOISE = 8e-16  # of a slope, relative to the largest of its terms
 cdef double _FLAT = 1e-8  # a row with less than this of its own has no curvature that rounding would leave
 cdef double _LEVEL = 1e-14  # a slope below this leads nowhere
 cdef double _NEAR = 0.25  # the share of a step by which its length may miss the root,
@@ -289,7 +290,7 @@ cdef double improve(const Matrix* loss, Temper* t, double m, double gap, double*
             if t.x[i] != 0.0:
                 vec_add(loss.rows + t.S[i] * k, t.x[i], k, t.y)
         slope = simd_dot(t.y, t.q, k)
-        noise = 4.0 * _ROUNDING * max(simd_max(t.y, k, 0.0), -simd_min(t.y, k, 0.0))
+        noise = _NOISE * max(simd_max(t.y, k, 0.0), -simd_min(t.y, k, 0.0))
         if slope < -noise:
             length = _length(t, m, most, slope, noise)
         elif blind < _BLIND:
