@@ -30,7 +30,9 @@ def objective(parser, X, y, coef):
     """The training objective at any weights, by the games alone."""
     tokens, unit = sum(map(len, y)), 1.0 + parser.smoothing
     losses = [
-        games.arborescence(len(x), parser.single_root).loss_value(unit * (x @ coef)[None], heads[None], parser.smoothing)
+        games.arborescence(len(x), parser.single_root).loss_value(
+            unit * (x @ coef)[None], heads[None], parser.smoothing
+        )
         for x, heads in zip(X, y, strict=True)
     ]
     return float(np.sum(losses)) / (unit * tokens) + parser.alpha / 2 * coef @ coef

@@ -70,9 +70,9 @@ class Tables(Task):
     drop: Annotated[list[str] | None, typer.Option(help="A column to leave out.")] = None
     balanced: Annotated[bool, typer.Option("--balanced", help="Weigh classes alike.")] = False
     format: Annotated[str | None, typer.Option("--format", help="csv, tsv, parquet or arff; else by the name.")] = None
-    proba: Annotated[bool, typer.Option("--proba", help="Add the probabilities of the labels; for smoothing 0 the strategy.")] = (
-        False
-    )
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Add the probabilities of the labels; for smoothing 0 the strategy.")
+    ] = False
     classes: list[Any] = field(default_factory=list)
     ranks: bool = False  # whether the model was trained on the places of the classes in their order
     options: list[str] | None = None  # answers that are no labels
