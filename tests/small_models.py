@@ -63,6 +63,7 @@ def _rows(rng, name: str, model, k: int, L: np.ndarray, thresholds: bool = False
     rng.shuffle(y)
     model.set_params(random_state=0, **draw_training(rng, True))
     features, constant = X, float(rng.choice([0.5, 1.0, 10.0]))
+    model.set_params(intercept_scaling=constant)
     if rng.random() < 0.3:
         kernel, gamma = str(rng.choice(["rbf", "laplacian", "poly"])), float(rng.choice([0.2, 1.0]))
         model.set_params(kernel=kernel, gamma=gamma, degree=2, coef0=1.0)
@@ -77,9 +78,8 @@ def _rows(rng, name: str, model, k: int, L: np.ndarray, thresholds: bool = False
         share /= share.sum()
     if thresholds:
         steps = (np.arange(k)[:, None] > np.arange(k - 1)).astype(float)  # thresholds below each grade
-        of_outputs = [np.hstack([steps.sum(axis=1)[:, None] * x, steps]) for x in features]
+        of_outputs = [np.hstack([steps.sum(axis=1)[:, None] * x, constant * steps]) for x in features]
     else:
-        model.set_params(intercept_scaling=constant)
         with_constant = np.column_stack([features, np.full(n, constant)]) if model.fit_intercept else features
         of_outputs = [np.kron(np.eye(k), x) for x in with_constant]
     inputs = [Input(s, own, lambda p: p @ L, _row_part(s, own, L)) for s, own in zip(share, of_outputs, strict=True)]

@@ -1,4 +1,4 @@
-"""How much an adversary is paid for the entropy of its labels: the parameter ``smoothing``, its unit and defaults.
+"""How much an adversary is paid for the entropy of its labels: the parameter ``smoothing``, its unit and its default.
 
 Let ``s`` be the largest cost and ``m`` the smoothing. Estimators of one label per row minimise
 
@@ -48,10 +48,11 @@ CONSTANT = Auto(linear=10.0, kernel=1.0)  # intercept_scaling; kernel values are
 
 @parameters
 class TemperedNash:
-    """Estimators of one label per row that take the parameter ``smoothing``."""
+    """Estimators of one label per row that take the parameters ``smoothing`` and ``intercept_scaling``."""
 
     _: KW_ONLY
     smoothing: Any = "auto"
+    intercept_scaling: Any = "auto"
     kernel: Any = None
     _auto = LABELS
 
@@ -63,6 +64,11 @@ class TemperedNash:
                 f"smoothing must be 'auto', 0, or a number between {_LEAST:g} and {_MOST:g}; got {self.smoothing!r}."
             )
         return value
+
+    @property
+    def _constant(self) -> float:
+        """The feature that intercepts and thresholds are the weights of."""
+        return CONSTANT.chosen(self.intercept_scaling, "intercept_scaling", self.kernel)
 
     def _temper(self, largest: float) -> None:
         """Keep the smoothing and the scale ``s`` of the loss that will be trained on."""
