@@ -198,7 +198,8 @@ def fit_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
         start=None if previous is None else previous.w.ravel(),
         advice=lambda: scaling_advice([np.sqrt(seen.squares)]),
     )
-    trained = replace(trained, w=trained.w.reshape(design.shape), error=task.error(setting.unit * trained.w) / setting.unit)
+    error = task.error(setting.unit * trained.w) / setting.unit
+    trained = replace(trained, w=trained.w.reshape(design.shape), error=error)
     _check_feature_names(estimator, getattr(X, "_meta", X), reset=True)
     estimator.n_features_in_, estimator._kernel = d, None
     return estimator._conclude(trained, seen.labels, spread)

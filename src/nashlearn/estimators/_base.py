@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,19 +23,19 @@ from nashlearn.estimators._labels import known_positions
 from nashlearn.estimators._parameters import Training, check_parameters, number, parameters
 from nashlearn.estimators._risk import RiskNash
 from nashlearn.estimators._streaming import StreamingNash
-from nashlearn.estimators._tempering import INTERCEPT_SCALING, TemperedNash
+from nashlearn.estimators._tempering import TemperedNash
 from nashlearn.training import Method, Problem, Trained
 from nashlearn.training.designs.gram import Gram, Kernel
-from nashlearn.training.designs.rows import PerClass
-from nashlearn.training.designs.span import KernelProblem, SpanPerClass
+from nashlearn.training.designs.span import KernelProblem
 from nashlearn.training.methods.climb import Climb
-from nashlearn.training.methods.descent import Descent
 from nashlearn.training.methods.linear import Linear
+from nashlearn.training.methods.tempered import Tempered
+from nashlearn.training.methods.tempered_span import TemperedSpan
 from nashlearn.training.opening import train_as_asked
 from nashlearn.training.progress import scaling_advice
 from nashlearn.training.risk import problem_risk
 
-__all__ = ["FLOATS", "BaseNash", "PerClassNash", "Setting", "number"]
+__all__ = ["FLOATS", "BaseNash", "Setting"]
 
 _BLOCK = 1 << 26  # bytes of kernel values in a block of predictions
 FLOATS = [np.float64, np.float32]
@@ -136,10 +136,9 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
             start=self._previous(classes),
             advice=scaling_advice if self._pairwise() else lambda: scaling_advice([X]),
         )
-        trained = replace(trained, w=trained.w.reshape(problem.shape))
         self._kernel = None if self.kernel is None else problem.gram.kernel
         if self._kernel is not None:
-            self._keep_support(X, trained.w, kept, setting.bias)
+            self._keep_support(X, trained.w, kept, setting)
         return self._conclude(trained, classes, spread, self._risk_of(problem, setting, trained.w))
 
     def _posed(
@@ -149,11 +148,12 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
         alpha = float(self.alpha) / setting.unit
         if self.kernel is None:
             problem = Problem(X, codes, omega, alpha, setting.game, setting.design)
-            return problem, Descent([setting.mu], setting.mu) if setting.mu else Linear()
+            return problem, Tempered(setting.mu) if setting.mu else Linear()
         kernel = Kernel(self.kernel, self.gamma, self.degree, self.coef0, X)
         gram = Gram(kernel, X, setting.bias**2, self.cache_size)
         gram.refuse_indefinite(rng)
-        return KernelProblem(gram, codes, omega, alpha, setting.game, setting.span), Climb()
+        kernel_problem = KernelProblem(gram, codes, omega, alpha, setting.game, setting.span)
+        return kernel_problem, TemperedSpan(setting.mu) if setting.mu else Climb()
 
     def _risk_of(self, problem: Any, setting: Setting, w: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """What bounds the risk of a tempered game; that of the game itself is bounded by its mean loss."""
@@ -164,6 +164,18 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
             (part, setting.design.scores(block, w)) for part, block in problem.blocks()
         )  # fmt: skip
         return problem_risk(problem, w, parts, setting.mu, self.smoothing_)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the state of a stored model; in one of 0.1 the game is exact, and has no unit but its own."""
+        super().__setstate__(state if "smoothing" in state else {**self._before_tempering(state), **state})
+
+    def _before_tempering(self, state: dict[str, Any]) -> dict[str, Any]:
+        """What is not said in the state of a model of 0.1."""
+        then: dict[str, Any] = {"smoothing": 0.0}
+        if "classes_" in state:
+            risk = {"_sigma": np.ones(1), "_risk_means": np.array([state["_loss_of_training"]])}
+            then |= {"smoothing_": 0.0, "_largest": 1.0, **risk}
+        return then
 
     def _arranged(self, labels: np.ndarray, y: Any) -> np.ndarray:
         """The classes in their order, of the sorted ``labels`` of ``y`` as it was given."""
@@ -210,12 +222,12 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
             self._trained: Trained = trained
         return self
 
-    def _keep_support(self, X: Any, C: np.ndarray, kept: np.ndarray, bias: float) -> None:
+    def _keep_support(self, X: Any, C: np.ndarray, kept: np.ndarray, setting: Setting) -> None:
         """Keep the examples whose coefficients are not zero, and those."""
         own = np.flatnonzero(C.any(axis=1))
         self.support_ = kept[own]
         self.support_vectors_ = X[own][:, :0] if self._pairwise() else X[own]
-        self._store_span(C[own], bias)
+        self._store_span(C[own], setting)
 
     def _weighted(self, X: Any, y: np.ndarray, codes: np.ndarray, sample_weight: Any) -> tuple[Any, Any, Any, Any]:
         """The examples that count, their labels, their shares of the mean loss, and which they are."""
@@ -256,7 +268,7 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
     def _store(self, w: np.ndarray) -> None:
         raise NotImplementedError
 
-    def _store_span(self, C: np.ndarray, bias: float) -> None:
+    def _store_span(self, C: np.ndarray, setting: Setting) -> None:
         raise NotImplementedError
 
     def _functions(self, X: Any, dtype: Any = FLOATS) -> np.ndarray:
@@ -290,85 +302,21 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
         """
         return self._play(self._scores(X, dtype=np.float64)).p
 
-    def _codes(self, y: Any, answers: np.ndarray) -> np.ndarray:
-        """Positions in ``classes_`` of the labels, one for each answer."""
-        check_consistent_length(answers, y)
-        return known_positions(self.classes_, y, "was not seen in fit; known")
-
     @averaged
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy of ``predict``."""
-        return super().score(X, y, sample_weight)
+        """Minus :meth:`task_loss`: larger is better, so that model selection looks for the least loss."""
+        return -self.task_loss(X, y, sample_weight)
 
     @averaged
     def task_loss(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean cost of the answers of this estimator on labelled data, in the units of its loss."""
-        options = self._answers(X)
-        return float(np.average(self._game.costs[options, self._codes(y, options)], weights=sample_weight))
+        return float(np.average(self._paid(self._answers(X), y), weights=sample_weight))
+
+    def _paid(self, options: np.ndarray, y: Any) -> np.ndarray:
+        """What each of the options costs for its label."""
+        check_consistent_length(options, y)
+        return self._game.costs[options, known_positions(self.classes_, y, "was not seen in fit; known")]
 
     def _answers(self, X: Any) -> np.ndarray:
         """The option chosen for each row."""
         raise NotImplementedError
-
-
-@parameters
-class PerClassNash(BaseNash):
-    """A game on scores with one weight vector per class; weights as LogisticRegression keeps them."""
-
-    _: KW_ONLY
-    fit_intercept: bool = True
-    intercept_scaling: float = INTERCEPT_SCALING
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if not 0 < number(self.intercept_scaling, "intercept_scaling") < np.inf:
-            raise ValueError(
-                f"intercept_scaling must be a positive, finite number; got {self.intercept_scaling!r}."
-            )
-
-    def _make_game(self, classes: np.ndarray) -> Any:
-        raise NotImplementedError
-
-    @property
-    def _bias(self) -> float:
-        """The constant feature."""
-        return float(self.intercept_scaling) if self.fit_intercept else 0.0
-
-    def _game_and_scores(self, classes: np.ndarray, d: int) -> Setting:
-        self._game, k = self._make_game(classes), classes.size
-        self._temper(self._game.largest)
-        return Setting(self._game, PerClass(k, d, self._bias), SpanPerClass(k), self._bias, self._mu, self._unit)
-
-    def _store(self, w: np.ndarray) -> None:
-        if w.shape[0] == 2:  # the two rows are opposite: keep their difference
-            w = (w[1] - w[0])[None, :]
-        self.coef_ = np.ascontiguousarray(w[:, :-1])
-        self.intercept_ = self._bias * w[:, -1]
-
-    def _stored(self) -> np.ndarray:
-        """The weights that were stored."""
-        last = self.intercept_ / self._bias if self.fit_intercept else np.zeros_like(self.intercept_)
-        w = np.column_stack([self.coef_, last])
-        return np.concatenate([-0.5 * w, 0.5 * w]) if w.shape[0] == 1 else w
-
-    def _store_span(self, C: np.ndarray, bias: float) -> None:
-        C = C.T
-        if C.shape[0] == 2:
-            C = (C[1] - C[0])[None, :]
-        self.dual_coef_ = np.ascontiguousarray(C)
-        self.intercept_ = bias**2 * C.sum(axis=1)
-
-    def _leads(self, X: Any, dtype: Any = FLOATS) -> np.ndarray:
-        """Scores (n, k), or (n, 1) of the second class over the first where there are two."""
-        functions = self._functions(X, dtype)
-        return functions + self.intercept_.astype(functions.dtype, copy=False)
-
-    @lazily
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Scores (n, k), or (n,) of the second class over the first where there are two."""
-        leads = self._leads(X)
-        return leads.ravel() if leads.shape[1] == 1 else leads
-
-    def _scores(self, X: Any, dtype: Any = FLOATS) -> np.ndarray:
-        leads = self._leads(X, dtype)
-        return np.hstack([-0.5 * leads, 0.5 * leads]) if leads.shape[1] == 1 else leads

@@ -16,10 +16,10 @@ def positions(classes: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return at.astype(np.int64), classes[at] != y
 
 
-def known_positions(classes: np.ndarray, y: Any, where: str) -> np.ndarray:
+def known_positions(classes: np.ndarray, y: Any, where: str, of: str = "y") -> np.ndarray:
     """As :func:`positions`; a label that is no class is an error, which says ``where`` it should have been."""
     y = np.asarray(y)
     at, wrong = positions(classes, y)
     if np.any(wrong):
-        raise ValueError(f"y holds the label {y[wrong].tolist()[0]!r}, which {where}: {classes}.")
+        raise ValueError(f"{of} holds the label {y[wrong].tolist()[0]!r}, which {where}: {classes}.")
     return at

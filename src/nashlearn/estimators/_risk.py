@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,15 +16,15 @@ __all__ = ["RiskNash"]
 class RiskNash:
     """Estimators of one label per row: ``worst_case_risk`` and ``moment_radius``."""
 
-    _unit: float
-
     def _keep_risk(self, trained: Trained, spread: float, risk: tuple[np.ndarray, np.ndarray] | None) -> None:
         """Keep what the bounds are made of, in costs."""
+        unit: float = cast(Any, self)._unit
         if risk is None:
             loss = float(np.maximum(trained.loss, 0.0)) + trained.error  # rounding may make it negative
-            risk = np.ones(1), np.array([self._unit * loss])
-        self._sigma, self._risk_means = risk
-        self._weight_norm = self._unit * trained.norm
+            risk = np.ones(1), np.array([unit * loss])
+        self._sigma: np.ndarray = risk[0]
+        self._risk_means: np.ndarray = risk[1]
+        self._weight_norm = unit * trained.norm
         self._moment_spread = spread
 
     def worst_case_risk(self, radius: float = 0.0) -> float:

@@ -6,12 +6,12 @@ from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from nashlearn import games
 from nashlearn.dask.answers import lazily
-from nashlearn.estimators._base import PerClassNash
 from nashlearn.estimators._parameters import parameters
-from nashlearn.estimators._tempering import with_largest
+from nashlearn.estimators._per_class import PerClassNash
 
 __all__ = ["NashAbstainer"]
 
@@ -67,14 +67,7 @@ class NashAbstainer(PerClassNash):
             raise ValueError(f"abstain_cost must be 0 or at least {_LEAST}; got {self.abstain_cost!r}.")
         return game
 
-    def _labels(self, scores: np.ndarray, found: Any) -> np.ndarray:
-        """The most probable label of each row, by its equilibrium.
-
-        Labels that ``p`` mixes are equally probable, and no other is more so: among them the largest ``p`` decides, not
-        rounding.
-        """
-        if not self.smoothing_:
-            return scores.argmax(axis=1)
+    def _most_probable(self, scores: np.ndarray, found: Any) -> np.ndarray:
         mixed = found.p[:, :-1].any(axis=1)
         return np.where(mixed, found.p[:, :-1].argmax(axis=1), found.q.argmax(axis=1))
 
@@ -82,7 +75,8 @@ class NashAbstainer(PerClassNash):
     def predict(self, X: Any) -> np.ndarray:
         """The most probable labels, without abstaining; at smoothing 0 those of the largest scores."""
         scores = self._scores(X)
-        return self.classes_[self._labels(scores, self._play(scores))]
+        best = self._most_probable(scores, self._play(scores)) if self.smoothing_ else scores.argmax(axis=1)
+        return self.classes_[best]
 
     def _answers(self, X: Any) -> np.ndarray:
         return self._play(self._scores(X)).p.argmax(axis=1)
@@ -109,11 +103,11 @@ class NashAbstainer(PerClassNash):
         At smoothing 0 nothing estimates them, and what is returned is ``p`` without abstention, renormalised; the
         label of the largest score where ``p`` surely abstains.
         """
-        scores = self._scores(X)
-        found = self._play(scores)
+        check_is_fitted(self)
         if self.smoothing_:
-            return with_largest(found.q, self._labels(scores, found))
-        rest = found.p[:, :-1]
+            return self._probabilities(X)
+        scores = self._scores(X)
+        rest = self._play(scores).p[:, :-1]
         mass = rest.sum(axis=1, keepdims=True)
         surely = mass[:, 0] <= np.sqrt(np.finfo(rest.dtype).eps)
         rest[surely] = self._game.labels.vertex(scores[surely].argmax(axis=1))

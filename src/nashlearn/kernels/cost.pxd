@@ -7,6 +7,7 @@ cdef class Cost(MatrixLoss):
     cdef Matrix matrix
     cdef const double* floor  # smallest entry of each column
     cdef double scale  # largest entry beyond that
+    cdef size_t core_size  # bytes of a core
     cdef Core core(self, void* room) noexcept nogil
     cdef void* beyond(self, void* room) noexcept nogil
     cdef double scaled(self, const double* f, double top, double* out) noexcept nogil

@@ -29,7 +29,9 @@ cdef double _CLOSED = 1e-13  # a gap that is as good as none,
 cdef double _ROUNDING = 2e-16  # and what scores are rounded by, which q feels over mu
 cdef double _FLAT = 1e-8  # a row with less than this of its own has no curvature that rounding would leave
 cdef double _LEVEL = 1e-14  # a slope below this leads nowhere
-cdef double _NEAR = 0.25  # the share of a step by which its length may miss the root
+cdef double _NEAR = 0.25  # the share of a step by which its length may miss the root,
+cdef double _RISEN = 0.1  # and that of its slope that may be left beyond it
+cdef double _TRUSTED = 1e-5  # the share of m that a last step of Halley's may have
 cdef enum:
     _TRIALS = 60  # of a length
     _BLIND = 4  # steps that rounding hides the slope of
@@ -47,27 +49,31 @@ cdef Temper new_temper(Py_ssize_t options, Py_ssize_t k, size_t* at) noexcept no
 
 
 cdef double respond(const Matrix* loss, Temper* t, double m, const double* p) noexcept nogil:
-    cdef Py_ssize_t i, j, k = t.k
+    cdef Py_ssize_t i, k = t.k
     cdef double gap = 0.0
     t.s = 0
-    memcpy(t.z, t.f, k * sizeof(double))
     for i in range(t.options):
         if p[i] > 0.0:
-            vec_add(loss.rows + i * k, p[i], k, t.z)
+            if t.s == 0:
+                temper_along(t.f, loss.rows + i * k, p[i], k, t.z)
+            else:
+                vec_add(loss.rows + i * k, p[i], k, t.z)
             t.S[t.s] = i
             t.s += 1
-    vec_exponentials(t.z, simd_max(t.z, k, -INFINITY), m, k, t.q)
-    vec_scale(t.q, 1.0 / simd_sum(t.q, k), k)
-    memset(t.c, 0, t.options * sizeof(double))
-    for j in range(k):
-        vec_add(loss.columns + j * t.options, t.q[j], t.options, t.c)
-    t.lowest = 0
-    for i in range(1, t.options):
-        if t.c[i] < t.c[t.lowest]:
-            t.lowest = i
+    temper_softmax(t.z, m, k, t.q)
+    temper_mixture(loss.columns, t.q, k, t.options, t.c)
+    t.lowest = temper_lowest(t.c, t.options)
     for i in range(t.s):
         gap += p[t.S[i]] * (t.c[t.S[i]] - t.c[t.lowest])
     return gap
+
+
+cdef double begin_at_one(const Matrix* loss, Temper* t, double m, double* p) noexcept nogil:
+    temper_softmax(t.f, m, t.k, t.q)
+    temper_mixture(loss.columns, t.q, t.k, t.options, t.c)
+    memset(p, 0, t.options * sizeof(double))
+    p[temper_lowest(t.c, t.options)] = 1.0
+    return respond(loss, t, m, p)
 
 
 cdef inline double _normalised(double* a, Py_ssize_t k, double least) noexcept nogil:
@@ -86,12 +92,9 @@ cdef double _orthogonal(
 
     Returns the length of the former, 0 where the row depends on those before.
     """
-    cdef Py_ssize_t j, b, k = t.k
+    cdef Py_ssize_t b, k = t.k
     cdef double* a = t.W + rank * k
-    cdef const double* row = loss.rows + t.S[i] * k
-    cdef const double* heaviest = loss.rows + t.S[0] * k
-    for j in range(k):
-        a[j] = t.root[j] * ((row[j] - heaviest[j]) - shift)
+    temper_centred(loss.rows + t.S[i] * k, loss.rows + t.S[0] * k, shift, t.root, k, a)
     for b in range(rank):
         T[b] = simd_dot(t.W + b * k, a, k)
         vec_add(t.W + b * k, -T[b], k, a)
@@ -147,49 +150,74 @@ cdef void _direction(const Matrix* loss, Temper* t, double m, bint enters) noexc
         _back(t, n - 1)
 
 
-cdef double _slope(const Temper* t, double m, double length, double* curvature) noexcept nogil:
-    """``<y, q>`` after a step of some length, and how fast it rises there."""
-    cdef Py_ssize_t j, k = t.k
-    cdef double* q = t.trial
-    cdef double mass = 0.0, first = 0.0, second = 0.0, top, weight
-    for j in range(k):
-        t.root[j] = t.z[j] + length * t.y[j]
-    top = simd_max(t.root, k, -INFINITY)
-    vec_exponentials(t.root, top, m, k, q)
-    for j in range(k):
-        weight = q[j] * t.y[j]
-        mass += q[j]
-        first += weight
-        second += weight * t.y[j]
-    first /= mass
-    curvature[0] = max(second / mass - first * first, 0.0) / m
-    return first
+cdef double _slope(const Temper* t, double m, double length, double* second, double* third) noexcept nogil:
+    """``<y, q>`` after a step of some length, and the second and third moments of ``y`` there."""
+    cdef Py_ssize_t k = t.k
+    temper_along(t.z, t.y, length, k, t.root)
+    vec_exponentials(t.root, simd_max(t.root, k, -INFINITY), m, k, t.trial)
+    return temper_moments(t.trial, t.y, simd_sum(t.trial, k), k, second, third)
 
 
-cdef double _length(const Temper* t, double m, double most, double near, double left) noexcept nogil:
-    """How far to go, at most ``most``: Newton's method in a bracket for the root of the slope.
+cdef double _length(const Temper* t, double m, double most, double start, double left) noexcept nogil:
+    """How far to go, at most ``most``, from where the slope is ``start``: near its root, by Newton's method in a bracket.
 
-    It ends within the share ``near`` of the root, or where the slope has come down to ``left``.
+    It ends where the root seems nearer than a share of the way, or the slope has come down to ``left``; beyond the
+    root it must have come down to a share of what it was, or the step might not descend.
     """
-    cdef double low = 0.0, high = INFINITY, here = min(1.0, most), curvature = 0.0, risen, next
+    cdef double low = 0.0, high = INFINITY, here = min(1.0, most), curvature = 0.0, third = 0.0, slope, next, near
     cdef Py_ssize_t trial
     for trial in range(_TRIALS):
-        risen = _slope(t, m, here, &curvature)
-        if fabs(risen) <= max(left, near * here * curvature) or (risen < 0.0 and here == most):
+        slope = _slope(t, m, here, &curvature, &third)
+        curvature /= m
+        near = _NEAR * here * curvature
+        if slope > 0.0:
+            near = min(near, -_RISEN * start)
+        if fabs(slope) <= max(left, near) or (slope < 0.0 and here == most):
             return here
-        if risen > 0.0:
+        if slope > 0.0:
             high = here
         else:
             low = here
-        next = here - risen / curvature if curvature > 0.0 else high
+        next = here - slope / curvature if curvature > 0.0 else high
         if high == INFINITY:
             next = min(max(next, 2.0 * here), 16.0 * here, most)
         elif not low < next < high:
             next = 0.5 * (low + high)
-        if next == here:
-            return here
         here = next
     return low if low > 0.0 else here
+
+
+cdef void _pair(const Matrix* loss, Temper* t, double m, double closed, double* p) noexcept nogil:
+    """The best shares of two options in play: the root of their difference in cost, by Halley's method in a bracket.
+
+    A last step of ``h`` leaves an error of the order of ``h^3 / m^2``, so none is tried whose cube is rounding.
+    """
+    cdef Py_ssize_t k = t.k, first = t.S[0], second = t.S[1], trial
+    cdef double low = -p[second], high = p[first], here = 0.0, spread = 0.0, third = 0.0, slope, bend, next
+    cdef bint low_known = False, high_known = False, inside
+    temper_difference(loss.rows + second * k, loss.rows + first * k, k, t.y)
+    slope = temper_moments(t.q, t.y, 1.0, k, &spread, &third)
+    for trial in range(_TRIALS):
+        if slope < 0.0:
+            low, low_known = here, True
+        else:
+            high, high_known = here, True
+        if fabs(slope) <= 0.25 * closed or (slope < 0.0 and high == here) or (slope > 0.0 and low == here):
+            break
+        next = INFINITY if slope < 0.0 else -INFINITY
+        if spread > 0.0:
+            bend = min(max(0.5 * slope * third / (spread * spread), -1.0), 0.5)
+            next = here - slope * m / (spread * (1.0 - bend))
+        inside = low < next < high
+        if not inside:
+            next = 0.5 * (low + high) if low_known and high_known else high if slope < 0.0 else low
+        if inside and fabs(next - here) <= _TRUSTED * m:
+            here = next
+            break
+        here = next
+        slope = _slope(t, m, here, &spread, &third)
+    p[second] = max(p[second] + here, 0.0) if here > low or low_known else 0.0
+    p[first] = max(1.0 - p[second], 0.0) if here < high or high_known else 0.0
 
 
 cdef Py_ssize_t _room_to_move(const Temper* t, const double* p, double* most) noexcept nogil:
@@ -219,7 +247,7 @@ cdef void _move(const Temper* t, double length, double most, Py_ssize_t stop, do
 
 
 cdef void improve(const Matrix* loss, Temper* t, double m, double gap, double* p) noexcept nogil:
-    cdef Py_ssize_t i, j, k = t.k, stop, heaviest, rounds, blind = 0
+    cdef Py_ssize_t i, k = t.k, stop, heaviest, rounds, blind = 0
     cdef double closed = _CLOSED + _ROUNDING / m, most = 0.0, slope, length, noise
     cdef bint enters
     for rounds in range(50 + 10 * t.options):
@@ -234,8 +262,11 @@ cdef void improve(const Matrix* loss, Temper* t, double m, double gap, double* p
         if enters:
             t.S[t.s] = t.lowest
             t.s += 1
-        for j in range(k):
-            t.root[j] = sqrt(t.q[j])
+        if t.s == 2:
+            _pair(loss, t, m, closed, p)
+            gap = respond(loss, t, m, p)
+            continue
+        temper_roots(t.q, k, t.root)
         _direction(loss, t, m, enters)
         stop = _room_to_move(t, p, &most)
         memset(t.y, 0, k * sizeof(double))
@@ -245,7 +276,7 @@ cdef void improve(const Matrix* loss, Temper* t, double m, double gap, double* p
         slope = simd_dot(t.y, t.q, k)
         noise = 4.0 * _ROUNDING * max(simd_max(t.y, k, 0.0), -simd_min(t.y, k, 0.0))
         if slope < -noise:
-            length = _length(t, m, most, 0.0 if t.s == 2 else _NEAR, 0.25 * closed * fabs(t.x[1]) if t.s == 2 else noise)
+            length = _length(t, m, most, slope, noise)
         elif blind < _BLIND:
             length, blind = min(1.0, most), blind + 1
         else:

@@ -18,9 +18,11 @@ from nashlearn.kernels.checks cimport (
     vector_out,
     within,
 )
-from nashlearn.kernels.loss cimport Loss
+from nashlearn.kernels.loss cimport Certificate, Loss
 from nashlearn.kernels.scratch cimport Scratch
-from nashlearn.kernels.tempered cimport Certificate, begin_row, certify_row
+
+cdef enum:
+    _PIECE = 64  # rows that are played at a time
 
 
 def smoothed_rows(Loss loss not None, scores, Y, omega, double mu, centre, Q, tight):
@@ -105,42 +107,33 @@ def tempered_rows(Loss loss not None, double mu, scores, codes, vertices, omega,
     cdef const double* share = <const double*> vector(omega, "omega", DOUBLE, n)
     cdef double* q = NULL if Q is None else <double*> matrix_out(Q, "Q", DOUBLE, n, k)
     cdef double* p = <double*> matrix_out(P, "P", DOUBLE, n, options)
-    cdef Scratch room = Scratch(loss.room_size())
-    cdef Scratch own = Scratch(2 * k * sizeof(double))
-    cdef double* reward = <double*> own.at
-    cdef double* spare = reward + k
-    cdef double* reply = spare
+    cdef Scratch room = Scratch(loss.play_size())
+    cdef Scratch own = Scratch(_PIECE * k * sizeof(double))
+    cdef Scratch certificates = Scratch(_PIECE * sizeof(Certificate))
+    cdef Certificate* found = <Certificate*> certificates.at
+    cdef double* reply = <double*> own.at
     cdef const double* y
-    cdef double top, total, agreed, lost = 0.0, risk = 0.0, entropy = 0.0
-    cdef Certificate found
+    cdef double agreed, lost = 0.0, risk = 0.0, entropy = 0.0
+    cdef Py_ssize_t first = 0, size
     if not mu > 0.0:
         raise ValueError(f"mu must be positive; got {mu}")
     within(code, n, labels, "codes")
     with nogil:
-        loss.begin(room.at)
-        for i in range(n):
-            y, top, total = vertex + code[i] * k, loss.common(f), 0.0
+        while first < n:
+            size = min(n - first, <Py_ssize_t> _PIECE)
             if q != NULL:
-                reply = q + i * k
-            for j in range(k):
-                f[j] -= top
-                total += f[j]
-            if not isfinite(total):
+                reply = q + first * k
+            loss.play(size, f, mu, p, reply, found, room.at)
+            for i in range(size):
+                y, agreed = vertex + code[first + i] * k, 0.0
                 for j in range(k):
-                    f[j] = reply[j] = NAN
-                lost = risk = entropy = NAN
-            else:
-                begin_row(p, options, p)
-                loss.temper(f, mu, p, room.at)
-                certify_row(loss, f, mu, p, reward, reply, room.at, &found)
-                agreed = 0.0
-                for j in range(k):
-                    agreed += f[j] * y[j]
-                    f[j] = share[i] * (reply[j] - y[j])
-                lost += share[i] * (found.upper - agreed)
-                risk += share[i] * found.least
-                entropy += share[i] * found.entropy
-            f, p = f + k, p + options
+                    agreed += (f[j] - found[i].top) * y[j]
+                    f[j] = share[first + i] * (reply[i * k + j] - y[j])
+                lost += share[first + i] * (found[i].upper - agreed)
+                risk += share[first + i] * found[i].least
+                entropy += share[first + i] * found[i].entropy
+                f += k
+            p, first = p + size * options, first + size
     return lost, risk, entropy
 
 

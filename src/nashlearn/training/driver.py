@@ -238,9 +238,7 @@ def train(
     return found.divided(unit)
 
 
-def _fitting(
-    start: Trained | np.ndarray | None, shape: tuple[int, ...], alpha: float, unit: float
-) -> Trained | None:
+def _fitting(start: Trained | np.ndarray | None, shape: tuple[int, ...], alpha: float, unit: float) -> Trained | None:
     """An earlier result where it has this shape: that of other features, or of a kernel with other rows, has not."""
     if isinstance(start, np.ndarray):
         w = start.astype(np.float64)

@@ -178,6 +178,9 @@ class Gram:
 
         Cost: O(n^2 m), and the kernel's values of the rows that are not kept.
         """
+        some = np.flatnonzero(V.any(axis=1))
+        if some.size <= min(self.capacity, self.n // 2):
+            return self.columns(some, V[some])
         free = np.flatnonzero(self._owner < 0)
         new = np.flatnonzero(self._slot < 0)[: free.size]
         step = max(1, _CHUNK // (8 * self.n))
@@ -193,6 +196,15 @@ class Gram:
             some = others[start : start + step]
             found[some] = self._values(some) @ V
         return found
+
+    def columns(self, some: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """The columns of some examples, at most ``capacity`` of them, times ``V`` (some, m)."""
+        slots = self.rows(some)
+        if slots.max(initial=-1) >= some.size:
+            return np.ascontiguousarray((V.T @ self._rows[slots]).T)
+        ordered = np.empty_like(V)  # as the rows are kept, which need not be copied then
+        ordered[slots] = V
+        return np.ascontiguousarray((ordered.T @ self._rows[: some.size]).T)
 
     def square(self, wanted: np.ndarray, slots: np.ndarray) -> np.ndarray:
         """The principal submatrix of rows that ``rows`` has just returned the slots of."""

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.linalg as sl
 import scipy.sparse as sp
 
-from nashlearn.training.designs.row_products import compressed
+from nashlearn.training.designs.row_products import rows_of
 
 __all__ = ["Cumulative", "PerClass", "Shared", "diagonals"]
 
@@ -38,6 +38,7 @@ def _ridge_factor(A: np.ndarray, ridge: float) -> Any:
 
 
 _AFFORDABLE = 4  # operations for a matrix of second moments, in those of a product of the data with the weights
+_CACHED = 2000  # weights
 _ROWS = 8  # rows per weight from which second moments are estimated well enough to scale by
 
 
@@ -105,9 +106,9 @@ class PerClass(RowDesign):
 
     def scores(self, block: Any, W: np.ndarray) -> np.ndarray:
         """``W x`` of every row of a block, (rows, k)."""
-        if sp.issparse(block):
+        if self._compiled(block):
             scores = np.empty((block.shape[0], self.k))
-            compressed(block, self.bias).all_scores(np.ascontiguousarray(W.T), scores)
+            rows_of(block, self.bias).all_scores(np.ascontiguousarray(W.T if sp.issparse(block) else W), scores)
             return scores
         scores = block @ W[:, : self.d].T
         scores += self.bias * W[:, self.d]
@@ -115,13 +116,17 @@ class PerClass(RowDesign):
 
     def add_moments(self, block: Any, residual: np.ndarray, G: np.ndarray) -> None:
         """Add ``sum_i residual_i x_i'`` to ``G``."""
-        if sp.issparse(block):
-            across = np.zeros((self.d + 1, self.k))
-            compressed(block, 0.0).add_moments(np.ascontiguousarray(residual), across)
-            G[:, : self.d] += across[: self.d].T
-        else:
-            G[:, : self.d] += residual.T @ block
+        if self._compiled(block):
+            found = np.zeros((self.d + 1, self.k) if sp.issparse(block) else self.shape)
+            rows_of(block, self.bias).add_moments(np.ascontiguousarray(residual), found)
+            G += found.T if sp.issparse(block) else found
+            return
+        G[:, : self.d] += residual.T @ block
         G[:, self.d] += self.bias * residual.sum(axis=0)
+
+    def _compiled(self, block: Any) -> bool:
+        """Whether own loops are faster than BLAS: for sparse rows, and for weights that stay in the first cache."""
+        return sp.issparse(block) or self.size <= _CACHED
 
     def add_curvature(self, block: Any, J: np.ndarray, H: np.ndarray) -> None:
         """Add the curvature of a block to ``H``; ``J`` holds the lower triangles of its rows' Jacobians, packed."""

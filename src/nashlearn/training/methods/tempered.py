@@ -57,8 +57,10 @@ class TemperedState:
         How wrong rounding may have made a plane.
     evaluations : int
         Made so far.
-    seen, gap : float
-        How many there were when the pace was last judged, and the relative gap then.
+    gap : float
+        The smallest relative gap that an evaluation alone has certified.
+    seen, before : float
+        How many evaluations there were when the pace was last judged, and that gap then.
     newton : bool
         Whether Newton's method has begun.
     sample : float
@@ -75,8 +77,9 @@ class TemperedState:
     value: float = np.inf
     error: float = 0.0
     evaluations: int = 0
-    seen: int = 0
     gap: float = np.inf
+    seen: int = 0
+    before: float = np.inf
     newton: bool = False
     sample: float = 0.0
     damping: float = 0.0
@@ -207,12 +210,14 @@ class Tempered(RowMethod):
 
     def _slow(self, run: Run, state: TemperedState) -> bool:
         """Whether L-BFGS, at its pace of late, will take longer than Newton's method."""
-        made, gap = state.evaluations - state.seen, run.progress.apparent_gap
-        if state.evaluations < _FIRST or made < _WATCHED:
+        gap = float(state.gradient @ state.gradient) / (2.0 * run.alpha * abs(state.value))
+        state.gap = min(gap, state.gap)
+        made = state.evaluations - state.seen
+        if made < (_WATCHED if state.seen else _FIRST):
             return False
-        pace = np.log(max(state.gap / max(gap, 1e-300), 1.0 + 1e-9)) / made
-        state.seen, state.gap = state.evaluations, gap
-        left = np.log(max(gap / run.progress.tol, 1.0)) / pace
+        pace = np.log(max(state.before / state.gap, 1.0 + 1e-9)) / made
+        state.seen, state.before = state.evaluations, state.gap
+        left = np.log(max(state.gap / run.progress.tol, 1.0)) / pace
         return left * _evaluation_cost(run.problem) > _NEWTON_STEPS * _newton_cost(run.problem, state.sample)
 
     def _newton(self, run: Run, state: TemperedState) -> bool:
