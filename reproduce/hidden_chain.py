@@ -183,8 +183,9 @@ def section(folder: Path) -> str:
     note = (
         f"Test error of {TEST} fresh sequences, mean ± deviation over draws. *default*: smoothing 0.5 and alpha 1e-4; "
         "*over Bayes*: its error less that of the true model's most probable states on the same data; *tuned*: "
-        f"smoothing and alpha chosen on {VALIDATION} validation sequences of the first draw, as is alpha of the structured SVM "
-        "and of the random field, decoded by its best labeling and by its marginals. Lost from the paper's text: –."
+        f"smoothing and alpha chosen on {VALIDATION} validation sequences of the first draw, as is alpha of the "
+        "structured SVM and of the random field, decoded by its best labeling and by its marginals. Lost from the "
+        "paper's text: –."
     )
     columns = ["missing", "sequences", "M3N (paper)", "MANA (paper)", "default", "over Bayes", "time", "tuned"]
     columns += ["structured SVM", "CRF, Viterbi", "CRF, marginals"]

@@ -92,8 +92,8 @@ def _check(estimator: Any) -> None:
     if _by_strategy(estimator) and _form(estimator) is None:
         raise ValueError(
             "Predictions by decision_='equilibrium' have an ONNX form for cost matrices of two classes, but not for "
-            "this loss: its game takes iterations. With set_params(decision='scores') the model predicts by the largest "
-            "score, which may cost more, and only labels and scores are exported."
+            "this loss: its game takes iterations. With set_params(decision='scores') the model predicts by the "
+            "largest score, which may cost more, and only labels and scores are exported."
         )
     kernel = estimator._kernel
     if kernel is not None and not kernel.proven:
