@@ -79,6 +79,7 @@ def test_labels_and_scores(model, X, y):
         (NashClassifier(lambda k: games.zero_one(k, [1.0, 2.0, 5.0])), SPECIES),
         (NashClassifier([[0, 1], [10, 0]]), SPECIES > 1),
         (NashClassifier([[1, 12], [3, 2]]), SPECIES > 0),
+        (NashClassifier({"wait": {False: 0, True: 4}, "act": {False: 1, True: 0}}), SPECIES > 0),
         (NashOrdinalClassifier(), SPECIES),
         (NashAbstainer(0.2), SPECIES),
         (NashAbstainer(0.5), SPECIES),

@@ -145,11 +145,17 @@ def _shapes(operator: Any) -> None:
 
     estimator = operator.raw_operator
     n = operator.inputs[0].get_first_dimension()
-    text = estimator.classes_.dtype.kind in "UO"
+    text = _names(estimator).dtype.kind == "U"
     operator.outputs[0].type = StringTensorType([n]) if text else Int64TensorType([n])
     widths = estimator.classes_.size, estimator.classes_.size, estimator._game.n_options
     for output, width in zip(operator.outputs[1:], widths, strict=False):
         output.type = DoubleTensorType([n, width])
+
+
+def _names(estimator: Any) -> np.ndarray:
+    """What is predicted, by place: texts or integers."""
+    names = np.asarray(getattr(estimator, "_options", estimator.classes_))
+    return np.array(names.tolist(), dtype=np.str_) if names.dtype.kind in "UO" else names.astype(np.int64)
 
 
 class _Operators:
@@ -183,11 +189,9 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
             logits = ops.Div(ops.Add(f, gain), np.array([mu]))
             ops.Softmax(logits, axis=1, output_names=[more[0].full_name]).add_to(scope, container)
             ops.Identity(p, output_names=[more[1].full_name]).add_to(scope, container)
-    text = estimator.classes_.dtype.kind in "UO"
-    names = np.array(estimator.classes_.tolist() if text else estimator.classes_.astype(np.int64))
     flat = np.array([-1], dtype=np.int64)
     place = ops.Reshape_13(ops.ArgMax(best, axis=1, keepdims=0), flat, op_version=13)
-    found = ops.ArrayFeatureExtractor(names, place, op_version=1)
+    found = ops.ArrayFeatureExtractor(_names(estimator), place, op_version=1)
     ops.Reshape_13(found, flat, op_version=13, output_names=[label.full_name]).add_to(scope, container)
 
 
