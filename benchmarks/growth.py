@@ -33,7 +33,8 @@ def _fit(n: int, d: int, k: int, C: float) -> Callable[[], Any]:
     X = StandardScaler().fit_transform(X)
 
     def fit() -> Any:
-        model = NashClassifier("zero_one", alpha=1.0 / (n * C), tol=1e-3, max_iter=1_000_000, random_state=0)
+        exact = {"smoothing": 0.0, "intercept_scaling": 1.0}
+        model = NashClassifier("zero_one", alpha=1.0 / (n * C), tol=1e-3, max_iter=1_000_000, random_state=0, **exact)
         return model.fit(X, y)
 
     return fit

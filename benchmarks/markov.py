@@ -108,7 +108,8 @@ def _evaluations(name: str, X: Any, y: Any, repeats: int) -> dict[str, Any]:
 
 
 def _fit(smoothing: float, alpha: float, max_iter: int, X: Any, y: Any) -> tuple[float, NashTagger]:
-    model = NashTagger(smoothing=smoothing, alpha=alpha, max_iter=max_iter)
+    # Alpha is against the loss in costs; the estimator divides its loss by 1 + smoothing.
+    model = NashTagger(smoothing=smoothing, alpha=alpha * (1.0 + smoothing), max_iter=max_iter)
     start = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # iterations are a setting here

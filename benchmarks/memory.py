@@ -31,7 +31,7 @@ def _measure(case: str, pipe: Any) -> None:
     """Fit once on a little data, so that compiled code is loaded, then on all while the kernel watches."""
     X, y, input_bytes = _data(case)
     k = int(y.max()) + 1
-    model = NashClassifier("zero_one", alpha=1.0 / len(y), random_state=0)
+    model = NashClassifier("zero_one", alpha=1.0 / len(y), smoothing=0.0, intercept_scaling=1.0, random_state=0)
     model.fit(X[:1000], y[:1000])
     before = measure.resident("VmRSS")
     # Writing 5 here makes the kernel forget the peak that making the data left behind.

@@ -23,7 +23,7 @@ def _path(
     method: Method, X: np.ndarray, y: np.ndarray, strengths: list[float], gamma: float
 ) -> Iterator[tuple[int, Any]]:
     """Models for all strengths, from the most regularised on; each starts from the last where the method can."""
-    alphas = [method.alpha(strength, len(X)) for strength in strengths]
+    alphas = [method.alpha(strength, len(X), int(y.max()) + 1) for strength in strengths]
     model = None
     for position in np.argsort(alphas)[::-1]:
         fresh = method.build(alphas[position], gamma, len(X), TUNING_TOL)
@@ -67,7 +67,8 @@ def evaluate(key: list[Any]) -> dict[str, Any]:
     begin = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = method.build(method.alpha(strength, len(data.y)), gamma, len(data.y), FINAL_TOL).fit(data.X, data.y)
+        alpha = method.alpha(strength, len(data.y), data.classes.size)
+        model = method.build(alpha, gamma, len(data.y), FINAL_TOL).fit(data.X, data.y)
     seconds = time.perf_counter() - begin
     answers = method.answer(model, data.X_test)
     return {

@@ -115,7 +115,7 @@ def _horses(kind: str, part: str, quick: bool) -> Parts:
 
 def _raised(model: Any, X: list[Any], lift: float) -> list[np.ndarray]:
     """The best labelings once the second class's score is raised everywhere by ``lift``, in units of the smoothing."""
-    more = lift * model.smoothing * np.array([0.0, 1.0])
+    more = lift * model.smoothing_ / (1.0 + model.smoothing_) * np.array([0.0, 1.0])  # scores are not in costs
     return [
         markov(edges, np.full(len(f), 2), exact=False).maximise((f + more, T), method="ascent").labels
         for (f, T), (_, edges, _) in zip(model.decision_function(X), X, strict=True)
@@ -200,7 +200,7 @@ def _loaded(task: str, kind: str, part: str, quick: bool) -> Parts:
 def _pilot(part: str, quick: bool) -> NashTagger:
     """What guesses hidden letters, at the settings that validation chooses for it."""
     (X, y), _ = _loaded("ocr", "half", part, quick)
-    return trained("nash", NashTagger(alpha=3e-4), X, y)[0]
+    return trained("nash", NashTagger(alpha=3e-4, smoothing=0.5), X, y)[0]
 
 
 @cache

@@ -21,6 +21,7 @@ from nashlearn.datasets import load_tracking
 from nashlearn.estimators._matching_input import examples
 from nashlearn.tracking import assignments, describe, frame_pairs
 from nashlearn.training.designs.pairs import PairFeatures, matching_games
+from reproduce.networks import in_costs
 from reproduce.protocol import FOLDS, Profile
 from reproduce.references.ssvm_matching import structured_svm
 from reproduce.run import carry_out
@@ -51,7 +52,7 @@ def _video(name: str, step: int) -> tuple[list[Any], list[np.ndarray]]:
 
 
 def _nash(X: list[Any], y: list[np.ndarray], alpha: float, smoothing: float, tol: float) -> tuple[Any, float]:
-    matcher = NashMatcher(alpha=alpha, smoothing=smoothing, tol=tol).fit(X, y)
+    matcher = NashMatcher(**in_costs(alpha, smoothing), tol=tol).fit(X, y)
     return matcher.predict, matcher.dual_gap_
 
 

@@ -1,6 +1,8 @@
 """What is compared: this library's estimators and live baselines, all built from (alpha, gamma, n, tol).
 
-``alpha`` multiplies |w|^2 / 2 against the mean loss, so that C = 1 / (n alpha). Packages are imported when built.
+``alpha`` multiplies |w|^2 / 2 against the mean loss, so that C = 1 / (n alpha). Ours divide their loss by the largest
+cost, so theirs is times that; they play the papers' game, without smoothing and with a constant feature of 1. Packages
+are imported when built.
 """
 
 from __future__ import annotations
@@ -34,22 +36,23 @@ class Method:
     warm: bool = False
     package: str = "nashlearn"
     note: str = ""
+    largest: Callable[[int], float] = lambda k: 1.0  # cost, for k classes
 
     @property
     def available(self) -> bool:
         """Whether the package that it needs is installed."""
         return importlib.util.find_spec(self.package) is not None
 
-    def alpha(self, strength: float, n: int) -> float:
-        """The regularisation that a value of the grid stands for."""
-        return strength if self.grid == "lambda" else 1.0 / (n * strength)
+    def alpha(self, strength: float, n: int, k: int) -> float:
+        """The regularisation that a value of the grid stands for, given the numbers of rows and of classes."""
+        return self.largest(k) * (strength if self.grid == "lambda" else 1.0 / (n * strength))
 
 
 def _nash(name: str, *args: Any, kernel: bool = False, **fixed: Any) -> Build:
     def build(alpha: float, gamma: float, n: int, tol: float) -> Any:
-        how = {"kernel": "rbf", "gamma": gamma} if kernel else {}
+        how = {"kernel": "rbf", "gamma": gamma, **fixed} if kernel else fixed
         estimator = getattr(importlib.import_module("nashlearn"), name)
-        return estimator(*args, alpha=alpha, tol=tol, warm_start=True, random_state=0, **how, **fixed)
+        return estimator(*args, alpha=alpha, smoothing=0.0, tol=tol, warm_start=True, random_state=0, **how)
 
     return build
 
@@ -94,7 +97,7 @@ _OVA = _peer("sklearn.svm", "LinearSVC", loss="hinge", tol=0.01, max_iter=1000, 
 _LIBLINEAR = "LinearSVC, Crammer–Singer; its cost grows with C and it heeds no limit, so the grid ends at 64"
 
 METHODS: dict[str, Method] = {
-    "al01": Method(_nash("NashClassifier", "zero_one"), "C", warm=True),
+    "al01": Method(_nash("NashClassifier", "zero_one", intercept_scaling=1.0), "C", warm=True),
     "al01-rbf": Method(
         _nash("NashClassifier", "zero_one", kernel=True, fit_intercept=False), "C", kernel=True, warm=True
     ),
@@ -106,7 +109,12 @@ METHODS: dict[str, Method] = {
         _peer("sklearn.svm", "SVC", kernel=True), "C", kernel=True, package="sklearn", note="SVC, 1-vs-1"
     ),
     "ord-th": Method(_nash("NashOrdinalClassifier", decision="scores"), "lambda", warm=True),
-    "ord-mc": Method(_nash("NashClassifier", "absolute", decision="scores"), "lambda", warm=True),
+    "ord-mc": Method(
+        _nash("NashClassifier", "absolute", decision="scores", intercept_scaling=1.0),
+        "lambda",
+        warm=True,
+        largest=lambda k: k - 1.0,
+    ),
     "ord-th-rbf": Method(_nash("NashOrdinalClassifier", kernel=True, decision="scores"), "C", kernel=True, warm=True),
     "mord-at": Method(
         _peer("mord", "LogisticAT", strength="alpha"), "lambda", package="mord", note="mord LogisticAT, logistic loss"
@@ -131,7 +139,7 @@ METHODS: dict[str, Method] = {
     "redsvm-rbf": Method(
         _peer("skordinal.classifiers", "REDSVM", kernel=True), "C", kernel=True, package="skordinal", note="REDSVM"
     ),
-    "abstain": Method(_nash("NashAbstainer", 0.5), "C", answer=_may_abstain, warm=True),
+    "abstain": Method(_nash("NashAbstainer", 0.5, intercept_scaling=1.0), "C", answer=_may_abstain, warm=True),
     "abstain-rbf": Method(
         _nash("NashAbstainer", 0.5, kernel=True, fit_intercept=False), "C", kernel=True, answer=_may_abstain, warm=True
     ),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nashlearn import datasets as datasets
     from nashlearn import games as games
+    from nashlearn import metrics as metrics
     from nashlearn.estimators import *  # noqa: F403
     from nashlearn.game import Equilibrium as Equilibrium
     from nashlearn.game import Game as Game
@@ -35,6 +36,7 @@ _HOMES = {
     "datasets": "nashlearn.datasets",
     "games": "nashlearn.games",
     "load": "nashlearn.persistence",
+    "metrics": "nashlearn.metrics",
     "save": "nashlearn.persistence",
 }
 __all__ = sorted([*_HOMES, "__version__"])

@@ -149,7 +149,7 @@ def save(
     parts = fitted_parts(model)
     if not parts:
         raise ModelFileError(f"{type(model).__name__} is no fitted estimator of nashlearn, nor a pipeline with one.")
-    _refuse_callables(parts)
+    _refuse_unwritable(parts)
     content = skops.io.dumps(model, compression=zipfile.ZIP_DEFLATED)
     if _swollen(content):  # weights that are nearly all 0
         content = skops.io.dumps(model, compression=zipfile.ZIP_STORED)
@@ -318,9 +318,15 @@ def _named(model: Any) -> str:
     return type(model).__name__
 
 
-def _refuse_callables(parts: Mapping[str, Any]) -> None:
+def _refuse_unwritable(parts: Mapping[str, Any]) -> None:
+    """Refuse parameters that no file may hold, with what could be done."""
     for estimator in parts.values():
         for name, value in estimator.get_params(deep=False).items():
+            if all(hasattr(value, part) for part in ("index", "columns", "to_dict")):
+                raise ModelFileError(
+                    f"{type(estimator).__name__} cannot be saved: {name} is a data frame; before training "
+                    f"set_params({name}={name}.to_dict(orient='index')), the same costs in a dictionary."
+                )
             if callable(value):
                 advice = _INSTEAD.get(name, "use a name or a cost matrix")
                 raise ModelFileError(

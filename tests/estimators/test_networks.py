@@ -149,7 +149,7 @@ def test_sequences_of_length_one_are_a_classifier():
 
 
 def test_marginals_and_strategies(tagger):
-    q, p = tagger.marginals(TEST[:10]), tagger.predict_proba(TEST[:10])
+    q, p = tagger.predict_proba(TEST[:10]), tagger.strategy(TEST[:10])
     for a, b in zip(q, p, strict=True):
         assert a.shape == b.shape == (30, K)
         assert np.abs(a.sum(axis=1) - 1).max() <= 1e-9 and np.abs(b.sum(axis=1) - 1).max() <= 1e-9
@@ -165,7 +165,7 @@ def test_marginals_and_strategies(tagger):
 
 
 def test_the_risk_bound_covers_the_training_labels(tagger):
-    p = tagger.predict_proba(TRAIN)
+    p = tagger.strategy(TRAIN)
     risk = np.mean([1 - row[np.arange(30), y].mean() for row, y in zip(p, y_train, strict=True)])
     assert risk <= tagger.worst_case_risk() + 0.01 <= tagger.worst_case_risk(0.1)
 
@@ -224,8 +224,8 @@ def test_strategies_on_relaxed_graphs_are_those_of_the_game(monkeypatch):
     X, y = noisy_squares(6, 0)
     model = NashMarkovNetwork(exact=False, smoothing=0.3, tol=1e-5, max_iter=1000).fit(X, y)
     game = games.markov(SQUARE, model.classes_.size, exact=False)
-    for scores, q, p in zip(model.decision_function(X), model.marginals(X), model.predict_proba(X), strict=True):
-        played = game.solve(scores, smoothing=0.3, tol=1e-10)
+    for scores, q, p in zip(model.decision_function(X), model.predict_proba(X), model.strategy(X), strict=True):
+        played = game.solve(tuple(1.3 * part for part in scores), smoothing=0.3, tol=1e-10)
         cost = 1.0 - np.eye(model.classes_.size)
         assert np.abs(q - played.q[0]).max() <= 1e-2
         assert (p * (q @ cost)).sum() == pytest.approx((played.p * (played.q[0] @ cost)).sum(), abs=1e-2)
@@ -270,10 +270,11 @@ def test_weights_of_nodes_are_part_of_the_loss():
     X = [rng.standard_normal((n, 3)) for n in (4, 1, 6, 5, 3, 4)]
     y = [(x[:, 0] + 0.5 * rng.standard_normal(len(x)) > 0).astype(int) + (x[:, 1] > 0) for x in X]
     counts = [np.arange(1.0, len(x) + 1) for x in X]
-    doubled = NashTagger(smoothing=1.0, alpha=0.02).fit(X, y, node_weight=[2.0 * np.ones(len(x)) for x in X])
-    plain = NashTagger(smoothing=0.5, alpha=0.04).fit(X, y)
-    # Scores and losses twice as large, at twice the smoothing: the same game in other units.
-    assert doubled.objective_ == pytest.approx(2.0 * plain.objective_, rel=0.02)
+    doubled = NashTagger(smoothing=1.0, alpha=0.02 * 2).fit(X, y, node_weight=[2.0 * np.ones(len(x)) for x in X])
+    plain = NashTagger(smoothing=0.5, alpha=0.04 * 1.5).fit(X, y)
+    # Scores and losses twice as large, at twice the smoothing: the same game in other units. What nodes count is no
+    # part of the largest cost, so that one loss is divided by 2, the other by 1.5.
+    assert 2.0 * doubled.objective_ == pytest.approx(2.0 * 1.5 * plain.objective_, rel=0.02)
     square = [(0, 1), (1, 2), (2, 3), (3, 0)]
     for loss in ("zero_one", "absolute"):
         chain = NashTagger(loss, alpha=0.01).fit(X, y, node_weight=counts)
@@ -292,10 +293,10 @@ def test_no_weights_at_all_train_a_random_field():
     model.fit(X, y, node_weight=[np.zeros(3), np.zeros(2)])
     total = 0.0
     for x, labels in zip(X, y, strict=True):
-        scores = [_chain_score(model, x, other) for other in itertools.product((0, 1), repeat=len(x))]
-        total += np.logaddexp.reduce(scores) - _chain_score(model, x, labels)
+        scores = [2.0 * _chain_score(model, x, other) for other in itertools.product((0, 1), repeat=len(x))]
+        total += np.logaddexp.reduce(scores) - 2.0 * _chain_score(model, x, labels)
     penalty = 0.05 * float(model._weights @ model._weights)
-    assert model.objective_ == pytest.approx(total / 5 + penalty, rel=1e-5)
+    assert model.objective_ == pytest.approx(0.5 * total / 5 + penalty, rel=1e-5)
 
 
 def _chain_score(model, x, labels) -> float:

@@ -223,7 +223,7 @@ def test_the_default_decision_is_that_of_bayes_for_any_costs(estimator, smoothin
         X = [np.ones((1, 1))] * k
         if estimator is NashMarkovNetwork:
             X = [(x, []) for x in X]
-        model = estimator(L, alpha=1e-6, smoothing=smoothing * L.max(), max_iter=1000, tol=1e-4)
+        model = estimator(L, alpha=1e-6, smoothing=smoothing, max_iter=1000, tol=1e-4)
         model.fit(X, y, sample_weight=share)
         equal = k == 2 and L[0, 0] == L[1, 1] == 0 and L[0, 1] == L[1, 0]
         assert model.decision_ == ("scores" if equal else "equilibrium")

@@ -28,12 +28,14 @@ def arcs():
 
 def objective(parser, X, y, coef):
     """The training objective at any weights, by the games alone."""
-    tokens = sum(map(len, y))
+    tokens, unit = sum(map(len, y)), 1.0 + parser.smoothing
     losses = [
-        games.arborescence(len(x), parser.single_root).loss_value((x @ coef)[None], heads[None], parser.smoothing)[0]
+        games.arborescence(len(x), parser.single_root).loss_value(
+            unit * (x @ coef)[None], heads[None], parser.smoothing
+        )
         for x, heads in zip(X, y, strict=True)
     ]
-    return sum(losses) / tokens + parser.alpha / 2 * coef @ coef
+    return float(np.sum(losses)) / (unit * tokens) + parser.alpha / 2 * coef @ coef
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
@@ -50,7 +52,8 @@ def test_training_is_certified(arcs, smoothing):
     assert abs(parser.coef_[0]) > 2 * np.abs(parser.coef_[1:]).max()
     assert parser.score(X, y) > 0.6
     assert parser.worst_case_risk() >= 0
-    assert parser.worst_case_risk(0.5) == pytest.approx(parser.worst_case_risk() + 0.5 * np.linalg.norm(parser.coef_))
+    norm = (1.0 + smoothing) * np.linalg.norm(parser.coef_)  # of scores in costs
+    assert parser.worst_case_risk(0.5) == pytest.approx(parser.worst_case_risk() + 0.5 * norm)
 
 
 def test_sparse_arcs_are_the_same_problem(arcs):

@@ -171,13 +171,17 @@ def test_networks_are_games_too(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
 def test_a_matcher_of_one_size_is_a_special_case(smoothing):
-    """The mean is over examples here and over left elements there: a factor of three, in alpha too."""
+    """The mean is over examples here and over left elements there: a factor of three, in alpha too.
+
+    The matcher divides its loss by ``1 + smoothing``, and its alpha is against that.
+    """
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20, 3, 3, 2))
     y = games.matching(3).argmax(X[..., 0] + rng.normal(size=(20, 3, 3)))
     here = NashPredictor(games.matching(3), alpha=0.3, smoothing=smoothing, tol=1e-4).fit(X, y)
-    there = NashMatcher(alpha=0.1, smoothing=smoothing, tol=1e-4).fit(list(X), list(y))
-    assert here.objective_ == pytest.approx(3 * there.objective_, rel=2e-4)
+    there = NashMatcher(alpha=0.1 * (1 + smoothing), smoothing=smoothing, tol=1e-4).fit(list(X), list(y))
+    assert here.objective_ == pytest.approx(3 * (1 + smoothing) * there.objective_, rel=2e-4)
+    np.testing.assert_allclose(here.coef_, (1 + smoothing) * there.coef_, atol=0.05 * np.abs(here.coef_).max())
 
 
 def test_formats_are_the_same_problem():

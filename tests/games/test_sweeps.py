@@ -101,3 +101,12 @@ def test_beliefs_that_all_but_vanish_still_become_marginals():
     q, pairs = np.full((2, 2), 0.5), np.array([[[0.0, 1e-320], [0.5, 0.5]]])
     stars.agree(graph, q, pairs)
     assert pairs.sum(axis=2) == pytest.approx(q[:1]) and pairs.sum(axis=1) == pytest.approx(q[1:])
+
+
+def test_sweeps_of_nodes_that_depend_on_each_other_strongly_end_too():
+    """Each sweep goes a few thousandths of the way here: ten thousand of them were too few."""
+    f, T = np.zeros((3, 3)), np.zeros((3, 3, 3))
+    f[0, 0], f[2, 2] = 1.0, -2.483815
+    T[0, 0, 2], T[1, 0, 2], T[1, 2, 0], T[2, 0, 0], T[2, 2, 0], T[2, 2, 2] = 1.0, 3.045778, 2.0, 3.451938, -3.0, 3.0
+    game = games.markov(CYCLE, np.full(3, 3), "squared", COUNTS, True)
+    assert game.solve((f, T), smoothing=0.5, tol=1e-6).gap <= 1e-6

@@ -19,6 +19,7 @@ from nashlearn.cli.tune import Fold, tuned
 from nashlearn.report import write_report
 from nashlearn.report.baselines import split
 from nashlearn.report.page import write_whole
+from nashlearn.report.sections import smoothing_of
 
 __all__ = ["evaluate", "predict", "train"]
 
@@ -52,6 +53,8 @@ def train(task: Task) -> None:
     complete, more = task.completed(model, examples, trained)
     with _keeping(talk, out):
         found |= {name: float(getattr(estimator, name)) for name in task.grid}
+        if hasattr(task, "smoothing"):
+            found["smoothing"] = smoothing_of(estimator)
         found |= {
             "loss_in_training": estimator.worst_case_risk(),
             "objective": float(estimator.objective_),

@@ -18,6 +18,7 @@ from nashlearn.cli.costs import loss_or_costs
 from nashlearn.cli.labels import class_labels, known_labels, number, shown
 from nashlearn.cli.task import Examples, Predictions, Task
 from nashlearn.cli.tune import Fold, cuts, every_label
+from nashlearn.report.sections import smoothing_of
 
 __all__ = ["Tables"]
 
@@ -59,13 +60,19 @@ class Tables(Task):
     kernel: Annotated[str, typer.Option(help="linear, rbf, poly or laplacian.")] = "linear"
     gamma: Annotated[float | None, typer.Option(help="Width of the kernel.")] = None
     degree: Annotated[int | None, typer.Option(min=1, help="Degree of the kernel poly.")] = None
+    smoothing: Annotated[
+        float | None,
+        typer.Option(min=0.0, help="Weight of the log loss of probabilities, relative to the largest cost; 0: none."),
+    ] = None
     decision: Annotated[str, typer.Option(help="auto, scores or equilibrium: how to answer.")] = "auto"
     folds: o.Folds = 5
     categorical: Annotated[list[str] | None, typer.Option(help="A column of categories written as numbers.")] = None
     drop: Annotated[list[str] | None, typer.Option(help="A column to leave out.")] = None
     balanced: Annotated[bool, typer.Option("--balanced", help="Weigh classes alike.")] = False
     format: Annotated[str | None, typer.Option("--format", help="csv, tsv, parquet or arff; else by the name.")] = None
-    proba: Annotated[bool, typer.Option("--proba", help="Add the strategy p, which is not calibrated.")] = False
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Add the probabilities of the labels; for smoothing 0 the strategy.")
+    ] = False
     classes: list[Any] = field(default_factory=list)
     ranks: bool = False  # whether the model was trained on the places of the classes in their order
     options: list[str] | None = None  # answers that are no labels
@@ -78,8 +85,8 @@ class Tables(Task):
         self.loss = self.loss or ("absolute" if self.ordinal else "zero_one")
 
     @o.Command(
-        "data target out | loss ordinal order kernel gamma degree decision alpha tune folds categorical drop balanced "
-        "report test tol max_iter max_time checkpoint seed format",
+        "data target out | loss ordinal order kernel gamma degree smoothing decision alpha tune folds categorical drop "
+        "balanced report test tol max_iter max_time checkpoint seed format",
         data=_DATA,
     )
     def train(self) -> None:
@@ -160,6 +167,7 @@ class Tables(Task):
         given = self.parameters(
             gamma=self.gamma,
             degree=self.degree,
+            smoothing=self.smoothing,
             random_state=self.seed,
             class_weight="balanced" if self.balanced else None,
             kernel=None if kernel == "linear" else kernel,
@@ -268,7 +276,8 @@ class Tables(Task):
             found = [names[one] if isinstance(one, int) else one for one in found]  # abstaining has a name already
         table = pandas.DataFrame({"prediction": found})
         if self.proba:
-            table[[f"p({name})" for name in names]] = np.concatenate(p)
+            of = self.classes if smoothing_of(model[-1]) else names  # of labels, or of what may be answered
+            table[[f"p({name})" for name in of]] = np.concatenate(p)
         text = partial(table.to_csv, index=False, sep="\t" if name.endswith(".tsv") else ",")
         binary = partial(table.to_parquet, index=False) if name.endswith(".parquet") else None
         return Predictions(table.to_dict(orient="list"), text, {"rows": len(table)}, binary)

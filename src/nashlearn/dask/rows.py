@@ -176,10 +176,11 @@ def fit_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     delayed = row_partitions(X, y=y, sample_weight=sample_weight)
     parts = Partitions(delayed, not any(map(on_workers, (X, y, sample_weight))))
     seen = parts.reduce(row_facts, add)
-    alpha, d = float(estimator.alpha), X.shape[1]
+    d = X.shape[1]
     estimator._check_classes(seen.labels)
     share = _shares(estimator.class_weight, seen)
-    game, design, _, _ = estimator._game_and_scores(seen.labels.size, d)
+    setting = estimator._game_and_scores(seen.labels, d)
+    game, design, alpha = setting.game, setting.design, float(estimator.alpha) / setting.unit
     squared = share**2 @ seen.counts[:, 2]
     spread = float(np.sqrt(0.5 * squared * design.squared_diameters(share**2 @ seen.counts[:, 3:] / squared)[0]))
     if not np.isfinite(spread):
@@ -193,10 +194,12 @@ def fit_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
         problem,
         _RowDescent(design, [game.scale * mu for mu in _SCHEDULE], metric),
         [tokenize(X, y, sample_weight), seen.labels],
+        unit=setting.unit,
         start=None if previous is None else previous.w.ravel(),
         advice=lambda: scaling_advice([np.sqrt(seen.squares)]),
     )
-    trained = replace(trained, w=trained.w.reshape(design.shape), error=task.error(trained.w))
+    error = task.error(setting.unit * trained.w) / setting.unit
+    trained = replace(trained, w=trained.w.reshape(design.shape), error=error)
     _check_feature_names(estimator, getattr(X, "_meta", X), reset=True)
     estimator.n_features_in_, estimator._kernel = d, None
     return estimator._conclude(trained, seen.labels, spread)

@@ -1,10 +1,10 @@
-"""What all estimators of one label per row share: validation, training, the certificate, the risk bound."""
+"""What all estimators of one label per row share: validation, training, the certificate."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -19,18 +19,23 @@ from nashlearn.dask.answers import averaged, lazily
 from nashlearn.dask.collections import is_collection
 from nashlearn.dask.rows import fit_rows
 from nashlearn.estimators._deciding import DECISIONS
+from nashlearn.estimators._labels import known_positions
 from nashlearn.estimators._parameters import Training, check_parameters, number, parameters
+from nashlearn.estimators._risk import RiskNash
 from nashlearn.estimators._streaming import StreamingNash
+from nashlearn.estimators._tempering import TemperedNash
 from nashlearn.training import Method, Problem, Trained
 from nashlearn.training.designs.gram import Gram, Kernel
-from nashlearn.training.designs.rows import PerClass
-from nashlearn.training.designs.span import KernelProblem, SpanPerClass
+from nashlearn.training.designs.span import KernelProblem
 from nashlearn.training.methods.climb import Climb
 from nashlearn.training.methods.linear import Linear
+from nashlearn.training.methods.tempered import Tempered
+from nashlearn.training.methods.tempered_span import TemperedSpan
 from nashlearn.training.opening import train_as_asked
 from nashlearn.training.progress import scaling_advice
+from nashlearn.training.risk import problem_risk
 
-__all__ = ["FLOATS", "BaseNash", "PerClassNash", "number"]
+__all__ = ["FLOATS", "BaseNash", "Setting"]
 
 _BLOCK = 1 << 26  # bytes of kernel values in a block of predictions
 FLOATS = [np.float64, np.float32]
@@ -41,7 +46,6 @@ class RowTraining(Training):
     """What the estimators of one label per row are told besides."""
 
     _: KW_ONLY
-    kernel: Any = None
     gamma: Any = "scale"
     degree: float = 3
     coef0: float = 0.0
@@ -50,7 +54,30 @@ class RowTraining(Training):
     random_state: Any = None
 
 
-class BaseNash(RowTraining, StreamingNash, ClassifierMixin, BaseEstimator):
+class Setting(NamedTuple):
+    """What an estimator trains on.
+
+    Attributes
+    ----------
+    game
+        The game, in its own units.
+    design, span
+        How weights become scores, and how coefficients of kernel values do.
+    bias : float
+        The constant feature.
+    mu, unit : float
+        See :mod:`nashlearn.estimators._tempering`.
+    """
+
+    game: Any
+    design: Any
+    span: Any
+    bias: float
+    mu: float
+    unit: float
+
+
+class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMixin, BaseEstimator):
     """A game played on linear scores. Subclasses name the game, the design and how they answer."""
 
     def __sklearn_tags__(self) -> Any:
@@ -84,24 +111,18 @@ class BaseNash(RowTraining, StreamingNash, ClassifierMixin, BaseEstimator):
         self._check_parameters()
         if is_collection(X):
             return fit_rows(self, X, y, sample_weight)
+        given = y
         X, y = self._read(X, y)
         if self._pairwise() and X.shape[0] != X.shape[1]:
             raise ValueError(f"kernel='precomputed' needs a square Gram matrix as X; got shape {X.shape}.")
-        classes, codes = np.unique(y, return_inverse=True)
-        self._check_classes(classes)
+        labels = np.unique(y)
+        self._check_classes(labels)
+        classes = self._arranged(labels, given)
+        codes = known_positions(classes, y, "is not among the classes")
         X, codes, omega, kept = self._weighted(X, y, codes, sample_weight)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        game, design, span, bias = self._game_and_scores(classes.size, X.shape[1])
-        problem: Any
-        method: Method
-        kernel = None
-        if self.kernel is None:
-            problem, method = Problem(X, codes, omega, float(self.alpha), game, design), Linear()
-        else:
-            kernel = Kernel(self.kernel, self.gamma, self.degree, self.coef0, X)
-            gram = Gram(kernel, X, bias, self.cache_size)
-            gram.refuse_indefinite(rng)
-            problem, method = KernelProblem(gram, codes, omega, float(self.alpha), game, span), Climb()
+        setting = self._game_and_scores(classes, X.shape[1])
+        problem, method = self._posed(setting, X, codes, omega, rng)
         spread = float(np.sqrt(0.5 * (omega**2 @ problem.squared_diameters())))
         if not np.isfinite(spread):
             raise ValueError("X has values so large that the squares of its rows overflow; scale the features.")
@@ -109,15 +130,56 @@ class BaseNash(RowTraining, StreamingNash, ClassifierMixin, BaseEstimator):
             self,
             problem,
             method,
-            [X, codes, omega, classes],
+            [X, codes, omega, classes, self._game.costs, self.smoothing_],
+            unit=setting.unit,
             random_state=rng,
             start=self._previous(classes),
             advice=scaling_advice if self._pairwise() else lambda: scaling_advice([X]),
         )
-        self._kernel = kernel
-        if kernel is not None:
-            self._keep_support(X, trained.w, kept, bias)
-        return self._conclude(trained, classes, spread)
+        self._kernel = None if self.kernel is None else problem.gram.kernel
+        if self._kernel is not None:
+            self._keep_support(X, trained.w, kept, setting)
+        return self._conclude(trained, classes, spread, self._risk_of(problem, setting, trained.w))
+
+    def _posed(
+        self, setting: Setting, X: Any, codes: np.ndarray, omega: np.ndarray, rng: np.random.Generator
+    ) -> tuple[Any, Method]:
+        """The training problem, and the method that suits it."""
+        alpha = float(self.alpha) / setting.unit
+        if self.kernel is None:
+            problem = Problem(X, codes, omega, alpha, setting.game, setting.design)
+            return problem, Tempered(setting.mu) if setting.mu else Linear()
+        kernel = Kernel(self.kernel, self.gamma, self.degree, self.coef0, X)
+        gram = Gram(kernel, X, setting.bias**2, self.cache_size)
+        gram.refuse_indefinite(rng)
+        kernel_problem = KernelProblem(gram, codes, omega, alpha, setting.game, setting.span)
+        return kernel_problem, TemperedSpan(setting.mu) if setting.mu else Climb()
+
+    def _risk_of(self, problem: Any, setting: Setting, w: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """What bounds the risk of a tempered game; that of the game itself is bounded by its mean loss."""
+        if not setting.mu:
+            return None
+        w = setting.unit * w
+        parts: Any = [(slice(None), problem.scores(w))] if self.kernel is not None else (
+            (part, setting.design.scores(block, w)) for part, block in problem.blocks()
+        )  # fmt: skip
+        return problem_risk(problem, w, parts, setting.mu, self.smoothing_)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the state of a stored model; in one of 0.1 the game is exact, and has no unit but its own."""
+        super().__setstate__(state if "smoothing" in state else {**self._before_tempering(state), **state})
+
+    def _before_tempering(self, state: dict[str, Any]) -> dict[str, Any]:
+        """What is not said in the state of a model of 0.1."""
+        then: dict[str, Any] = {"smoothing": 0.0}
+        if "classes_" in state:
+            risk = {"_sigma": np.ones(1), "_risk_means": np.array([state["_loss_of_training"]])}
+            then |= {"smoothing_": 0.0, "_largest": 1.0, **risk}
+        return then
+
+    def _arranged(self, labels: np.ndarray, y: Any) -> np.ndarray:
+        """The classes in their order, of the sorted ``labels`` of ``y`` as it was given."""
+        return labels
 
     def _read(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, np.ndarray]:
         """Rows and labels, checked; not copied where training can read them as they are."""
@@ -135,8 +197,17 @@ class BaseNash(RowTraining, StreamingNash, ClassifierMixin, BaseEstimator):
                 f"{type(self).__name__} needs at least two distinct labels."
             )
 
-    def _conclude(self, trained: Trained, classes: np.ndarray, spread: float) -> Any:
-        """Keep what training found and what it certified; a stream ends here."""
+    def _conclude(
+        self,
+        trained: Trained,
+        classes: np.ndarray,
+        spread: float,
+        risk: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> Any:
+        """Keep what training found and what it certified; a stream ends here.
+
+        ``risk`` are what :mod:`nashlearn.training.risk` bounds the risk by; the mean loss does, if not so well.
+        """
         self.__dict__.pop("_stream", None)
         self.classes_ = classes
         self.n_iter_, self.objective_, self.dual_gap_ = trained.n_iter, trained.objective, trained.dual_gap
@@ -146,19 +217,17 @@ class BaseNash(RowTraining, StreamingNash, ClassifierMixin, BaseEstimator):
             self.__dict__.pop(name, None)
         if self._kernel is None:
             self._store(trained.w)
-        self._weight_norm = trained.norm
-        self._loss_of_training = float(np.maximum(trained.loss, 0.0)) + trained.error  # rounding may make it negative
-        self._moment_spread = spread
+        self._keep_risk(trained, spread, risk)
         if self.warm_start:
             self._trained: Trained = trained
         return self
 
-    def _keep_support(self, X: Any, C: np.ndarray, kept: np.ndarray, bias: float) -> None:
+    def _keep_support(self, X: Any, C: np.ndarray, kept: np.ndarray, setting: Setting) -> None:
         """Keep the examples whose coefficients are not zero, and those."""
         own = np.flatnonzero(C.any(axis=1))
         self.support_ = kept[own]
         self.support_vectors_ = X[own][:, :0] if self._pairwise() else X[own]
-        self._store_span(C[own], bias)
+        self._store_span(C[own], setting)
 
     def _weighted(self, X: Any, y: np.ndarray, codes: np.ndarray, sample_weight: Any) -> tuple[Any, Any, Any, Any]:
         """The examples that count, their labels, their shares of the mean loss, and which they are."""
@@ -187,18 +256,19 @@ class BaseNash(RowTraining, StreamingNash, ClassifierMixin, BaseEstimator):
         return None
 
     def _check_parameters(self) -> None:
-        check_parameters(self, decision=DECISIONS)
+        check_parameters(self, auto=("smoothing",), decision=DECISIONS)
+        self._chosen_smoothing()
         if not 0 < number(self.cache_size, "cache_size") < np.inf:
             raise ValueError(f"cache_size must be a positive, finite number; got {self.cache_size!r}.")
 
-    def _game_and_scores(self, k: int, d: int) -> tuple[Any, Any, Any, float]:
-        """The game to train on, the linear design, its kernel counterpart, and the constant feature."""
+    def _game_and_scores(self, classes: np.ndarray, d: int) -> Setting:
+        """What to train on ``d`` features; keeps the game to answer by, and its smoothing."""
         raise NotImplementedError
 
     def _store(self, w: np.ndarray) -> None:
         raise NotImplementedError
 
-    def _store_span(self, C: np.ndarray, bias: float) -> None:
+    def _store_span(self, C: np.ndarray, setting: Setting) -> None:
         raise NotImplementedError
 
     def _functions(self, X: Any, dtype: Any = FLOATS) -> np.ndarray:
@@ -230,123 +300,23 @@ class BaseNash(RowTraining, StreamingNash, ClassifierMixin, BaseEstimator):
         abstain. This is the randomised prediction whose loss :meth:`worst_case_risk` bounds. It is computed in double
         precision, whatever that of ``X``, as training was.
         """
-        scores = self._scores(X, dtype=np.float64)
-        return self._game.solve(scores).p
-
-    def _codes(self, y: Any, answers: np.ndarray) -> np.ndarray:
-        """Positions in ``classes_`` of the labels, one for each answer."""
-        y = np.asarray(y)
-        check_consistent_length(answers, y)
-        position = np.searchsorted(self.classes_, y).clip(max=self.classes_.size - 1)
-        wrong = self.classes_[position] != y
-        if np.any(wrong):
-            raise ValueError(
-                f"y holds the label {y[wrong].tolist()[0]!r}, which was not seen in fit; known: {self.classes_}."
-            )
-        return position
+        return self._play(self._scores(X, dtype=np.float64)).p
 
     @averaged
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy of ``predict``."""
-        return super().score(X, y, sample_weight)
+        """Minus :meth:`task_loss`: larger is better, so that model selection looks for the least loss."""
+        return -self.task_loss(X, y, sample_weight)
 
     @averaged
     def task_loss(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean cost of the answers of this estimator on labelled data, in the units of its loss."""
-        options = self._answers(X)
-        return float(np.average(self._game.costs[options, self._codes(y, options)], weights=sample_weight))
+        return float(np.average(self._paid(self._answers(X), y), weights=sample_weight))
+
+    def _paid(self, options: np.ndarray, y: Any) -> np.ndarray:
+        """What each of the options costs for its label."""
+        check_consistent_length(options, y)
+        return self._game.costs[options, known_positions(self.classes_, y, "was not seen in fit; known")]
 
     def _answers(self, X: Any) -> np.ndarray:
         """The option chosen for each row."""
         raise NotImplementedError
-
-    def worst_case_risk(self, radius: float = 0.0) -> float:
-        """Bound on the expected task loss of the randomised prediction :meth:`strategy` over a set of distributions.
-
-        For every distribution of labels, given the training inputs, whose moments ``E[Phi(x)' y]`` lie within
-        ``radius`` (Euclidean) of those of the training data,
-
-            ``E loss(p, y) <= mean surrogate loss + radius |w|``.
-
-        With ``radius=moment_radius(confidence)`` the distribution that the labels were drawn from is among them
-        with that confidence: the bound is then a guarantee for new labels at the training inputs. It holds for
-        answers drawn from the strategy ``p``, abstention included where it is an option, not for the most probable
-        answer, and in the mean over the training inputs, weighted as in training. After ``partial_fit``, which has no
-        training inputs to speak of, it is NaN.
-
-        Parameters
-        ----------
-        radius : float
-            Not negative; 0 for distributions with the moments of the training data.
-        """
-        check_is_fitted(self)
-        if not 0 <= number(radius, "radius") < np.inf:
-            raise ValueError(f"radius must be a finite number, not negative; got {radius!r}.")
-        return self._loss_of_training + float(radius) * self._weight_norm
-
-    def moment_radius(self, confidence: float = 0.95) -> float:
-        """Radius within which the training moments lie of their expectation, given the inputs, with ``confidence``.
-
-        The moments are a mean of independent vectors, the ``i``-th within a set of diameter ``D_i``, so by
-        McDiarmid's inequality, with ``s^2 = sum_i omega_i^2 D_i^2 / 2``, the radius is
-
-            ``s (1 + sqrt(log(1 / (1 - confidence))))``.
-
-        Parameters
-        ----------
-        confidence : float
-            Between 0 and 1, both excluded.
-        """
-        check_is_fitted(self)
-        if not 0 < number(confidence, "confidence") < 1:
-            raise ValueError(f"confidence must lie between 0 and 1; got {confidence!r}.")
-        return self._moment_spread * (1.0 + float(np.sqrt(-np.log1p(-confidence))))
-
-
-@parameters
-class PerClassNash(BaseNash):
-    """A game on scores with one weight vector per class; weights as LogisticRegression keeps them."""
-
-    _: KW_ONLY
-    fit_intercept: bool = True
-
-    def _make_game(self, k: int) -> Any:
-        raise NotImplementedError
-
-    def _game_and_scores(self, k: int, d: int) -> tuple[Any, Any, Any, float]:
-        self._game = self._make_game(k)
-        bias = float(self.fit_intercept)
-        return self._game, PerClass(k, d, bias), SpanPerClass(k), bias
-
-    def _store(self, w: np.ndarray) -> None:
-        if w.shape[0] == 2:  # the two rows are opposite: keep their difference
-            w = (w[1] - w[0])[None, :]
-        self.coef_ = np.ascontiguousarray(w[:, :-1])
-        self.intercept_ = w[:, -1].copy()
-
-    def _stored(self) -> np.ndarray:
-        """The weights that were stored."""
-        w = np.column_stack([self.coef_, self.intercept_])
-        return np.concatenate([-0.5 * w, 0.5 * w]) if w.shape[0] == 1 else w
-
-    def _store_span(self, C: np.ndarray, bias: float) -> None:
-        C = C.T
-        if C.shape[0] == 2:
-            C = (C[1] - C[0])[None, :]
-        self.dual_coef_ = np.ascontiguousarray(C)
-        self.intercept_ = bias * C.sum(axis=1)
-
-    def _leads(self, X: Any, dtype: Any = FLOATS) -> np.ndarray:
-        """Scores (n, k), or (n, 1) of the second class over the first where there are two."""
-        functions = self._functions(X, dtype)
-        return functions + self.intercept_.astype(functions.dtype, copy=False)
-
-    @lazily
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Scores (n, k), or (n,) of the second class over the first where there are two."""
-        leads = self._leads(X)
-        return leads.ravel() if leads.shape[1] == 1 else leads
-
-    def _scores(self, X: Any, dtype: Any = FLOATS) -> np.ndarray:
-        leads = self._leads(X, dtype)
-        return np.hstack([-0.5 * leads, 0.5 * leads]) if leads.shape[1] == 1 else leads

@@ -33,36 +33,44 @@ class DecidingNash:
         """The rule by which ``predict`` answers: ``"scores"`` or ``"equilibrium"``."""
         check_is_fitted(self)
         estimator: Any = self
-        game = estimator._game
-        if game.n_options != game.n_labels:
+        if not np.array_equal(self._options, estimator.classes_):
             return "equilibrium"
         if self.decision == "auto":
-            return "scores" if game.answers_by_scores else "equilibrium"
+            return "scores" if estimator._game.answers_by_scores else "equilibrium"
         return self.decision
+
+    @property
+    def _options(self) -> np.ndarray:
+        """What the estimator may answer."""
+        return cast(Any, self).classes_
 
     @lazily
     def predict_proba(self, X: Any) -> np.ndarray:
-        """The predictor's equilibrium strategy ``p`` (n, options): minimax optimal and sparse, not calibrated.
+        """Probabilities (n, k) of the labels, ``q``, where ``smoothing_`` is positive; at 0 the strategy ``p``.
 
-        As :meth:`strategy`, in the precision of ``X``.
-
-        Its entries are the probabilities with which to answer so that no adversary gains, see
-        :meth:`worst_case_risk`; they do not estimate the probabilities of the labels. Of ordered labels it takes one or
-        two neighbours.
+        ``q`` estimates the probabilities of the labels in the order of ``classes_``, whatever the costs: the loss is
+        strictly proper. Without smoothing nothing does, and what is returned is ``p`` (n, options) of
+        :meth:`strategy`, in the precision of ``X``: with which probability to answer so that no adversary gains. That
+        is minimax optimal and sparse, and not calibrated.
         """
+        check_is_fitted(self)
         estimator: Any = self
-        scores = estimator._scores(X)
-        return estimator._game.solve(scores).p
+        return estimator._probabilities(X) if estimator.smoothing_ else estimator._play(estimator._scores(X)).p
+
+    def _most_probable(self, scores: np.ndarray, found: Any) -> np.ndarray | None:
+        estimator: Any = self
+        if not estimator._game.answers_by_scores:
+            return None
+        return (scores if self.decision_ == "scores" else found.p).argmax(axis=1)
 
     @lazily
     def predict(self, X: Any) -> np.ndarray:
-        """Labels by the rule ``decision_``, or indices of options where the cost matrix is not square."""
-        estimator, options = cast(Any, self), self._answers(X)
-        square = estimator._game.n_options == estimator._game.n_labels
-        return estimator.classes_[options] if square else options
+        """Labels by the rule ``decision_``; where the options of the loss are no labels, their names or indices."""
+        options = self._answers(X)
+        return self._options[options]
 
     def _answers(self, X: Any) -> np.ndarray:
         """The option chosen for each row."""
         estimator: Any = self
         scores = estimator._scores(X)
-        return (scores if self.decision_ == "scores" else estimator._game.solve(scores).p).argmax(axis=1)
+        return (scores if self.decision_ == "scores" else estimator._play(scores).p).argmax(axis=1)

@@ -31,7 +31,7 @@ class EntryNash(StructuredNash):
             raise ValueError(f"smoothing must be a finite number, not negative; got {self.smoothing!r}.")
 
     def _method(self, problem: Any, facts: Any) -> Method:
-        target = float(self.smoothing)
+        target = self._units(facts).smoothing
         return Descent([smoothing for smoothing in self._schedule if smoothing > target] + [target], target)
 
     def _scored(self, X: Any) -> tuple[Batch, np.ndarray]:
@@ -44,7 +44,7 @@ class EntryNash(StructuredNash):
 
     def _strategies(self, games: Batch, scores: np.ndarray) -> list[np.ndarray]:
         """The predictor's strategy of each example, or a warning where it is not settled."""
-        tol = self._accurate * self._scale
-        found = games.solve(scores, smoothing=float(self.smoothing), tol=tol, n_jobs=self.n_jobs)
+        tol, smoothing = self._accurate * self._scale, self._smoothing_in_costs
+        found = games.solve(self._unit * scores, smoothing=smoothing, tol=tol, n_jobs=self.n_jobs)
         warn_unsettled(found.gap, np.array([self._variables(game) for game in games.games]))
         return games.split_options(found.p)

@@ -232,10 +232,13 @@ class NetworkNash(PlayingNetworks):
         return facts.words.pattern(self._extra_columns(single).shape[1], bool(self.unseen_pairs))
 
     def _method(self, problem: Any, facts: NetworkFacts) -> Method:
-        if self.smoothing > 0:
-            return Descent((float(self.smoothing),), float(self.smoothing))
+        if target := self._units(facts).smoothing:
+            return Descent((target,), target)
         scale = self._loss_scale(facts.words.classes.size, facts.largest)
         return NetworkProgramme() if is_small(problem) else Descent(scale * s for s in _SCHEDULE)
+
+    def _largest_cost(self, facts: NetworkFacts) -> float:
+        return self._loss_scale(facts.words.classes.size, 1.0)
 
     def _extra_columns(self, graphs: Graphs) -> np.ndarray:
         """Columns that every example is given besides its features."""

@@ -91,7 +91,7 @@ class PlayingNetworks(NetworkTraining, StructuredNash):
 
     @lazily
     def decision_function(self, X: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Scores of each example: of nodes (n, k) and of edges (m, k, k)."""
+        """Scores of each example, of nodes (n, k) and of edges (m, k, k), for the loss divided by ``s (1 + m)``."""
         scored = self._scored(X)
         counts = scored.graphs.edge_counts
         tables = np.broadcast_to(scored.T, (int(counts.sum()), *scored.T.shape[1:]))
@@ -121,28 +121,42 @@ class PlayingNetworks(NetworkTraining, StructuredNash):
     def strategy(self, X: Any, node_weight: Any = None) -> list[np.ndarray]:
         """The predictor's strategy ``p`` (n, k) at each node of each example: minimax optimal and sparse.
 
-        Answers drawn from it are what :meth:`worst_case_risk` bounds the loss of. ``node_weight`` is as that of
-        :meth:`fit`: a model that was trained with it plays the same loss only where it is given here too.
+        It says with which probability to predict each label, not how probable the labels are: that is
+        :meth:`predict_proba`. Predictions drawn from it are what :meth:`worst_case_risk` bounds the cost of.
+        ``node_weight`` is as that of :meth:`fit`: a model that was trained with it plays the same loss only where it is
+        given here too.
         """
         scored = self._scored(X, node_weight)
         return scored.split(self._settle(scored, accurate=True).p)
 
     @lazily
     def predict_proba(self, X: Any) -> list[np.ndarray]:
-        """The predictor's strategy (n, k) at each node, as :meth:`strategy` returns it; not calibrated."""
+        """Probabilities (n, k) of the labels at each node of each example.
+
+        With smoothing they are the marginals of ``q``, the adversary's distribution over labellings, as
+        :meth:`marginals` returns them: none of them is 0, and the loss that training minimises is the expected cost of
+        ``p`` plus ``smoothing`` times the log loss of ``q`` (up to a factor, where no graph is relaxed). With ``smoothing=0`` the adversary has no such
+        distribution, and the predictor's ``strategy`` is returned: sparse, and no estimate of probabilities. So it is
+        for models that were saved by version 0.1.
+        """
         scored = self._scored(X)
-        return scored.split(self._settle(scored).p)
+        found = self._settle(scored)
+        return scored.split(found.q[0] if self._mu else found.p)
 
     @lazily
     def marginals(self, X: Any) -> list[np.ndarray]:
-        """The adversary's label distribution (n, k) at each node, softened by ``smoothing``; not calibrated."""
+        """The marginals (n, k) of the adversary's distribution ``q`` over labellings at each node, at any smoothing.
+
+        Without smoothing they need not be unique.
+        """
         scored = self._scored(X)
         return scored.split(self._settle(scored).q[0])
 
     def _settle(self, scored: Scored, *, accurate: bool = False) -> Equilibrium:
         """Both players' strategies; warn where their gap exceeds ``tol``, or, for guarantees, the accuracy aimed at."""
         networks, aim = scored.networks, self._accuracy()
-        found = networks.solve((scored.S, scored.T), smoothing=float(self.smoothing), tol=aim, n_jobs=self.n_jobs)
+        scores = self._unit * scored.S, self._unit * scored.T
+        found = networks.solve(scores, smoothing=self._smoothing_in_costs, tol=aim, n_jobs=self.n_jobs)
         limit = aim if accurate else max(aim, self.tol * networks.scale)
         gap = float((found.gap / np.maximum(networks.sizes, 1)).max(initial=0.0))
         if gap > limit:
@@ -154,6 +168,14 @@ class PlayingNetworks(NetworkTraining, StructuredNash):
                 stacklevel=4,
             )
         return found
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of nodes that are right for ``loss="zero_one"``; minus :meth:`task_loss` for any other loss.
+
+        It is the larger the better either way, so that scikit-learn's searches tune the loss that was named.
+        """
+        counts_mistakes = isinstance(self.loss, str) and self.loss == "zero_one"
+        return float(counts_mistakes) - self.task_loss(X, y, sample_weight)
 
     def _mistakes(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         scored = self._scored(X)

@@ -61,10 +61,11 @@ def number(value: Any, name: str) -> float:
         raise ValueError(f"{name} must be a number that a float can hold; it is too large.") from None
 
 
-def check_parameters(estimator: Any, **choices: tuple[Any, ...]) -> None:
+def check_parameters(estimator: Any, *, auto: tuple[str, ...] = (), **choices: tuple[Any, ...]) -> None:
     """Refuse values that no training can use, naming the parameter and what it accepts.
 
-    ``choices`` are what parameters may be that other estimators know by the same name, but with other values.
+    ``choices`` are what parameters may be that other estimators know by the same name, but with other values. Those
+    named in ``auto`` may be words, which the estimator checks itself.
     """
     given = estimator.get_params(deep=False)
     for name in ("alpha", "tol"):
@@ -72,6 +73,8 @@ def check_parameters(estimator: Any, **choices: tuple[Any, ...]) -> None:
         if not 0 < value < np.inf:
             raise ValueError(f"{name} must be a positive, finite number; got {value!r}.")
     for name in ("alpha", "smoothing"):
+        if name in auto and isinstance(given.get(name), str):
+            continue
         value = number(given.get(name, 0.0), name)
         if value != 0 and not (_LEAST <= abs(value) <= _MOST):
             raise ValueError(f"{name} must lie between {_LEAST} and {_MOST}; got {value!r}.")

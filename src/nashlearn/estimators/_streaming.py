@@ -59,15 +59,16 @@ class StreamingNash:
         if (wrong := known[codes] != y).any():
             raise ValueError(f"y holds the label {y[wrong].tolist()[0]!r}, which is not among the classes: {known}.")
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        game, design, _, _ = estimator._game_and_scores(known.size, X.shape[1])
-        problem = Problem(X, codes, weight * self._class_factors(known)[codes], float(self.alpha), game, design)
+        setting = estimator._game_and_scores(known, X.shape[1])
+        alpha, omega = float(self.alpha) / setting.unit, weight * self._class_factors(known)[codes]
+        problem = Problem(X, codes, omega, alpha, setting.game, setting.design)
         if stream is None:
-            stream = opened(problem, estimator._stored() if fitted else None)
+            stream = opened(problem, setting.unit * estimator._stored() if fitted else None)
         stream = stepped(stream, problem)
         norm = float(np.linalg.norm(stream.average))
         estimator._kernel = None
-        trained = Trained(stream.average, np.empty((0, 0)), float(self.alpha), norm, np.nan, np.nan, stream.steps)
-        estimator._conclude(trained, known, np.nan)
+        trained = Trained(stream.average, np.empty((0, 0)), alpha, norm, np.nan, np.nan, stream.steps)
+        estimator._conclude(trained.divided(setting.unit), known, np.nan)
         self._stream = stream
         return self
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -20,7 +20,22 @@ from nashlearn.training.opening import train_as_asked
 from nashlearn.training.played import SETTLED
 from nashlearn.training.progress import scaling_advice
 
-__all__ = ["Facts", "StructuredNash", "example_weights"]
+__all__ = ["Facts", "StructuredNash", "Units", "example_weights"]
+
+
+class Units(NamedTuple):
+    """What training counts in: costs.
+
+    Attributes
+    ----------
+    unit : float
+        What the loss that an estimator minimises is multiplied by to be one in costs.
+    smoothing : float
+        The weight of the smoothing.
+    """
+
+    unit: float
+    smoothing: float
 
 
 def example_weights(sample_weight: Any, n: int) -> np.ndarray:
@@ -89,9 +104,16 @@ class StructuredNash(StructuredTraining, BaseEstimator):
     training problem of some or all (``_problem``), keep the weights (``_store``), and answer (``predict``,
     ``_mistakes``). None of the first four touches the estimator, so that data which are refused leave an earlier fit as
     it was.
+
+    Training and the games behind predictions are in costs; weights, scores and the objective are of the loss divided by
+    ``s (1 + m)``, where ``s`` is the largest cost (:meth:`_largest_cost`) and ``m`` the parameter ``smoothing``, so that
+    ``alpha`` means the same for every loss and smoothing.
     """
 
     _weights: np.ndarray
+    # Models that 0.1 has saved lack both: their weights and their smoothing were in costs.
+    _unit: float = 1.0
+    _mu: float | None = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Train to a relative duality gap of ``tol``.
@@ -123,16 +145,20 @@ class StructuredNash(StructuredTraining, BaseEstimator):
         else:
             problem, facts = self._in_memory(X, y, sample_weight, **more)
             data, features = [X, y, sample_weight, *more.values()], X
+        units = self._units(facts)
         trained = train_as_asked(
             self,
             problem,
             self._method(problem, facts),
             data,
+            unit=units.unit,
             start=self._weights if self.warm_start and hasattr(self, "_weights") else None,
             random_state=self._generator(),
             advice=lambda: scaling_advice(_matrices(features)),
         )
         self._weights = trained.w
+        self._unit, self._mu = units
+        self.smoothing_ = float(self.smoothing)
         self._loss_of_training = trained.loss
         self.objective_, self.dual_gap_, self.n_iter_ = trained.objective, trained.dual_gap, trained.n_iter
         self.history_ = trained.rounds
@@ -166,6 +192,20 @@ class StructuredNash(StructuredTraining, BaseEstimator):
         """How to train."""
         raise NotImplementedError
 
+    def _largest_cost(self, facts: Any) -> float:
+        """The largest cost of a variable, 1 where nothing costs; what variables count besides is no part of it."""
+        return 1.0
+
+    def _units(self, facts: Any) -> Units:
+        """What the loss is divided by, and the weight of its smoothing."""
+        largest, relative = self._largest_cost(facts), float(self.smoothing)
+        return Units(largest * (1.0 + relative), largest * relative)
+
+    @property
+    def _smoothing_in_costs(self) -> float:
+        """The weight of the smoothing of the games behind predictions, whose scores are ``_unit`` times the model's."""
+        return float(self.smoothing) if self._mu is None else self._mu
+
     def _generator(self) -> np.random.Generator | None:
         """Random numbers for methods that visit examples in a random order."""
         return None
@@ -194,7 +234,7 @@ class StructuredNash(StructuredTraining, BaseEstimator):
         return SETTLED
 
     def task_loss(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Mean loss per predicted variable of the predictions on labelled data."""
+        """Mean loss per predicted variable of the predictions on labelled data, in costs."""
         if is_collection(X):
             lost, variables = mistakes(self, X, y, sample_weight)
         else:
@@ -206,16 +246,20 @@ class StructuredNash(StructuredTraining, BaseEstimator):
         return float(lost / variables)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """1 minus :meth:`task_loss`: the share of variables that are right, for a loss that counts mistakes."""
+        """1 minus :meth:`task_loss`, which counts mistakes: the share of variables that are right."""
         return 1.0 - self.task_loss(X, y, sample_weight)
 
     def worst_case_risk(self, radius: float = 0.0) -> float:
-        """Bound on the expected loss per variable of answers drawn from :meth:`strategy` over a set of distributions.
+        """Bound on the expected cost per variable of predictions drawn from :meth:`strategy` over many distributions.
 
         For every distribution of outputs, given the training inputs, whose moments lie within ``radius``
-        (Euclidean) of those of the training data, ``E loss(p, y) <= mean surrogate loss + accuracy + radius |w|``,
-        where ``p = strategy(X)`` at the training inputs and ``accuracy`` is what strategies are settled to. Where
-        labels are missing the moments are those that training has estimated.
+        (Euclidean) of those of the training data,
+
+            ``E cost(p, y) <= s (1 + m) (mean surrogate loss + radius |w|) + accuracy``,
+
+        where ``p = strategy(X)`` at the training inputs, ``s`` is the largest cost, ``m`` is ``smoothing`` and
+        ``accuracy`` is what strategies are settled to. Smoothing only adds to the right-hand side, so the bound is
+        looser where it is large. Where labels are missing the moments are those that training has estimated.
 
         Parameters
         ----------
@@ -225,4 +269,5 @@ class StructuredNash(StructuredTraining, BaseEstimator):
         check_is_fitted(self)
         if not 0 <= number(radius, "radius") < np.inf:
             raise ValueError(f"radius must be a finite number, not negative; got {radius!r}.")
-        return self._loss_of_training + self._accuracy() + float(radius) * float(np.linalg.norm(self._weights))
+        norm = float(np.linalg.norm(self._weights))
+        return self._unit * (self._loss_of_training + float(radius) * norm) + self._accuracy()

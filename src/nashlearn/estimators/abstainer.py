@@ -6,11 +6,12 @@ from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from nashlearn import games
 from nashlearn.dask.answers import lazily
-from nashlearn.estimators._base import PerClassNash
 from nashlearn.estimators._parameters import parameters
+from nashlearn.estimators._per_class import PerClassNash
 
 __all__ = ["NashAbstainer"]
 
@@ -56,9 +57,9 @@ class NashAbstainer(PerClassNash):
     _: KW_ONLY
     abstain_label: Any = -1
 
-    def _make_game(self, k: int) -> Any:
+    def _make_game(self, classes: np.ndarray) -> Any:
         try:
-            game = games.abstain(k, self.abstain_cost)
+            game = games.abstain(classes.size, self.abstain_cost)
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"abstain_cost is refused: {error}") from None
         prices = game.costs[-1]
@@ -66,15 +67,19 @@ class NashAbstainer(PerClassNash):
             raise ValueError(f"abstain_cost must be 0 or at least {_LEAST}; got {self.abstain_cost!r}.")
         return game
 
+    def _most_probable(self, scores: np.ndarray, found: Any) -> np.ndarray:
+        mixed = found.p[:, :-1].any(axis=1)
+        return np.where(mixed, found.p[:, :-1].argmax(axis=1), found.q.argmax(axis=1))
+
     @lazily
     def predict(self, X: Any) -> np.ndarray:
-        """Labels of the largest scores, without abstaining."""
-        best = self._scores(X).argmax(axis=1)
+        """The most probable labels, without abstaining; at smoothing 0 those of the largest scores."""
+        scores = self._scores(X)
+        best = self._most_probable(scores, self._play(scores)) if self.smoothing_ else scores.argmax(axis=1)
         return self.classes_[best]
 
     def _answers(self, X: Any) -> np.ndarray:
-        scores = self._scores(X)
-        return self._game.solve(scores).p.argmax(axis=1)
+        return self._play(self._scores(X)).p.argmax(axis=1)
 
     @lazily
     def predict_or_abstain(self, X: Any) -> np.ndarray:
@@ -89,14 +94,20 @@ class NashAbstainer(PerClassNash):
     @lazily
     def abstain_proba(self, X: Any) -> np.ndarray:
         """Probability (n,) with which the equilibrium strategy ``p`` abstains."""
-        scores = self._scores(X)
-        return self._game.solve(scores).p[:, -1]
+        return self._play(self._scores(X)).p[:, -1]
 
     @lazily
     def predict_proba(self, X: Any) -> np.ndarray:
-        """The rest of ``p`` (n, k), renormalised; the label of the largest score where ``p`` surely abstains."""
+        """Probabilities (n, k) of the labels, ``q``, where ``smoothing_`` is positive.
+
+        At smoothing 0 nothing estimates them, and what is returned is ``p`` without abstention, renormalised; the
+        label of the largest score where ``p`` surely abstains.
+        """
+        check_is_fitted(self)
+        if self.smoothing_:
+            return self._probabilities(X)
         scores = self._scores(X)
-        rest = self._game.solve(scores).p[:, :-1]
+        rest = self._play(scores).p[:, :-1]
         mass = rest.sum(axis=1, keepdims=True)
         surely = mass[:, 0] <= np.sqrt(np.finfo(rest.dtype).eps)
         rest[surely] = self._game.labels.vertex(scores[surely].argmax(axis=1))

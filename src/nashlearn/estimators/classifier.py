@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.utils.validation import check_is_fitted
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from nashlearn import games
 from nashlearn.dask.answers import averaged
-from nashlearn.estimators._base import PerClassNash
+from nashlearn.estimators._costs import named_costs
 from nashlearn.estimators._deciding import DecidingNash
+from nashlearn.estimators._labels import known_positions
 from nashlearn.estimators._parameters import parameters
+from nashlearn.estimators._per_class import PerClassNash
 from nashlearn.games.catalogue import LOSSES, NAMED
 
 __all__ = ["NashClassifier"]
@@ -104,28 +108,48 @@ class NashClassifier(DecidingNash, PerClassNash):
 
     loss: Any = "zero_one"
 
-    def _make_game(self, k: int) -> Any:
-        if isinstance(self.loss, str):
-            if self.loss not in LOSSES:
-                raise ValueError(
-                    f"loss must be one of {LOSSES}, a cost matrix or a callable; got {self.loss!r}."
-                    + (" For abstention use NashAbstainer." if self.loss == "abstain" else "")
-                )
-            return NAMED[self.loss](k)
+    def _make_game(self, classes: np.ndarray) -> Any:
+        """The game of the loss; keeps the names of its options, and the costs of all labels that it names."""
         try:
-            game = self.loss(k) if callable(self.loss) else games.cost(self.loss)
+            named = None if callable(self.loss) else named_costs(self.loss)
+            if named is not None:
+                self.options_, self._priced_labels, self._priced = named.arranged(classes)
+                return games.cost(self._priced[:, : classes.size])
+            game = self._unnamed_game(classes.size)
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"loss must be one of {LOSSES}, a cost matrix or a callable: {error}") from error
         if not hasattr(game, "n_labels"):
             raise TypeError(f"loss must map the number of classes to a game of nashlearn.games; it returned {game!r}.")
-        if game.n_labels != k:
-            raise ValueError(f"loss has {game.n_labels} columns, but y has {k} classes; it needs one for each.")
+        if game.n_labels != classes.size:
+            raise ValueError(
+                f"loss has {game.n_labels} columns, but y has {classes.size} classes; it needs one for each, in the "
+                "order of the sorted labels. A data frame or a dictionary of dictionaries may name more than y holds."
+            )
+        self.options_ = classes if game.n_options == classes.size else np.arange(game.n_options)
+        self._priced_labels, self._priced = classes, game.costs
         return game
+
+    def _unnamed_game(self, k: int) -> Any:
+        if isinstance(self.loss, str):
+            if self.loss not in LOSSES:
+                hint = " For abstention use NashAbstainer." if self.loss == "abstain" else ""
+                raise ValueError(f"got {self.loss!r}.{hint}")
+            return NAMED[self.loss](k)
+        return self.loss(k) if callable(self.loss) else games.cost(self.loss)
+
+    @property
+    def _options(self) -> np.ndarray:
+        return self.options_
+
+    def _paid(self, options: np.ndarray, y: Any) -> np.ndarray:
+        check_consistent_length(options, y)
+        known = "was not seen in fit; known" if self._priced_labels is self.classes_ else "loss does not name; named"
+        return self._priced[options, known_positions(self._priced_labels, y, known)]
 
     @averaged
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy. Where options are not labels there is none: use :meth:`task_loss`."""
+        """The metric that ``loss`` names: accuracy for ``"zero_one"``, minus :meth:`task_loss` for all others."""
         check_is_fitted(self)
-        if self._game.n_options != self._game.n_labels:
-            raise ValueError("score needs answers that are labels; this cost matrix is not square: use task_loss.")
-        return super().score(X, y, sample_weight)
+        if isinstance(self.loss, str) and self.loss == "zero_one":
+            return ClassifierMixin.score(self, X, y, sample_weight)
+        return -self.task_loss(X, y, sample_weight)

@@ -71,10 +71,11 @@ class NashMatcher(EntryNash):
     Parameters
     ----------
     alpha : float
-        Multiplies half the squared norm of the weights, against the mean loss of a left element.
+        Multiplies half the squared norm of the weights, against the mean loss of a left element divided by
+        ``1 + smoothing``, so that it means the same for every smoothing.
     smoothing : float
-        Quadratic smoothing of the game, part of the model. 0 is the published game; training then passes through
-        smoother ones, and ``dual_gap_`` is that of the game itself.
+        Quadratic smoothing of the game, part of the model, relative to the loss of an element, 1. 0 is the published
+        game; training then passes through smoother ones, and ``dual_gap_`` is that of the game itself.
     tol : float
         Relative duality gap to train to.
     max_iter : int
@@ -103,7 +104,10 @@ class NashMatcher(EntryNash):
     partial_ : bool
         Whether elements may stay alone.
     objective_, dual_gap_, n_iter_ : float, float, int
-        The objective, its proven relative distance from the optimum, and the iterations taken.
+        The objective, its proven relative distance from the optimum, and the iterations taken. As the weights, the
+        objective is of the loss divided by ``1 + smoothing``.
+    smoothing_ : float
+        The smoothing that the model was trained with.
     history_ : list of Round
         The certificate over time: (n_iter, seconds, objective, bound, gap) after each round.
 
@@ -217,7 +221,7 @@ class NashMatcher(EntryNash):
         """How probable each pair is in the strategy ``p``, (n1, n2) for each example; see :meth:`strategy`.
 
         Rows and columns sum to 1, or to at most 1 in partial matchings; the rest is the probability of no partner.
-        Sparse, and not calibrated.
+        Sparse, and not calibrated: smoothing is quadratic here, with which no distribution over matchings comes.
         """
         return [p[:-1, :-1] if self.partial_ else p for p in self.strategy(X)]
 

@@ -44,8 +44,8 @@ class NashMarkovNetwork(NetworkNash):
         Weights of edge features; (1, k, k) where edges have none.
     is_exact_ : bool
         Whether all graphs of the training data were played exactly.
-    objective_, dual_gap_, n_iter_
-        Objective at the weights, its relative distance to the optimum at most, iterations.
+    objective_, dual_gap_, n_iter_, smoothing_
+        As those of :class:`NashTagger`.
     history_ : list of Round
         The certificate over time: (n_iter, seconds, objective, bound, gap) after each round.
 

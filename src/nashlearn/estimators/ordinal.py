@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from dataclasses import KW_ONLY
+from typing import Any, cast
 
 import numpy as np
 
 from nashlearn import games
 from nashlearn.dask.answers import lazily
-from nashlearn.estimators._base import FLOATS, BaseNash
+from nashlearn.estimators._base import FLOATS, BaseNash, Setting
 from nashlearn.estimators._deciding import DecidingNash
 from nashlearn.estimators._parameters import parameters
+from nashlearn.estimators._tempering import GRADES
 from nashlearn.games.rows.thresholds import ThresholdGame
-from nashlearn.training.designs.rows import Shared
-from nashlearn.training.designs.span import SpanShared
+from nashlearn.training.designs.rows import Cumulative, Shared
+from nashlearn.training.designs.span import SpanCumulative, SpanShared
 
 __all__ = ["NashOrdinalClassifier"]
 
@@ -65,6 +68,9 @@ class NashOrdinalClassifier(DecidingNash, BaseNash):
     """
 
     loss: str = "absolute"
+    _: KW_ONLY
+    order: Any = None
+    _auto = GRADES
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -78,9 +84,34 @@ class NashOrdinalClassifier(DecidingNash, BaseNash):
                 f"loss must be 'absolute'; got {self.loss!r}. Other losses between grades: NashClassifier(loss)."
             )
 
-    def _game_and_scores(self, k: int, d: int) -> tuple[Any, Any, Any, float]:
+    def _arranged(self, labels: np.ndarray, y: Any) -> np.ndarray:
+        """The grades in their order: that of the parameter, of ordered categories, or of the sorted labels."""
+        given, kind = self.order, getattr(y, "dtype", None)
+        if given is None and getattr(kind, "ordered", False):
+            given = cast(Any, kind).categories
+        if given is None:
+            if all(isinstance(label, str) for label in labels.tolist()):
+                warnings.warn(
+                    f"y holds words and no order: the grades are taken to be {labels.tolist()}, from low to high. Pass "
+                    "order=[...], or ordered categories of pandas.",
+                    UserWarning,
+                    stacklevel=3,
+                )
+            return labels
+        grades = np.asarray(list(given), dtype=object if labels.dtype == object else None)
+        if grades.ndim != 1 or grades.size < 2 or np.unique(grades).size < grades.size:
+            raise ValueError(f"order must hold at least two grades, each once; got {given!r}.")
+        if unknown := [label for label in labels.tolist() if label not in grades.tolist()]:
+            raise ValueError(f"order must hold every label of y; it lacks {unknown}. It is {grades.tolist()}.")
+        return grades
+
+    def _game_and_scores(self, classes: np.ndarray, d: int) -> Setting:
+        k = classes.size
         self._game = games.absolute(k)
-        return ThresholdGame(k - 1), Shared(k - 1, d), SpanShared(k - 1), 0.0
+        self._temper(1.0)  # a grade, whatever their number
+        if self.smoothing_:
+            return Setting(self._game, Cumulative(k - 1, d), SpanCumulative(k), 0.0, self._mu, self._unit)
+        return Setting(ThresholdGame(k - 1), Shared(k - 1, d), SpanShared(k - 1), 0.0, self._mu, self._unit)
 
     def _store(self, w: np.ndarray) -> None:
         d = self.n_features_in_
@@ -92,9 +123,9 @@ class NashOrdinalClassifier(DecidingNash, BaseNash):
         """The weights that were stored."""
         return np.concatenate([self.coef_[0], self.intercept_])
 
-    def _store_span(self, C: np.ndarray, bias: float) -> None:
-        self.dual_coef_ = C.sum(axis=1)[None, :]
-        self.intercept_ = C.sum(axis=0)
+    def _store_span(self, C: np.ndarray, setting: Setting) -> None:
+        self.dual_coef_ = np.ascontiguousarray(setting.span.reduce(C).T)
+        self.intercept_ = setting.span.offsets(C)
         self.thresholds_ = -self.intercept_
 
     def _scores(self, X: Any, dtype: Any = FLOATS) -> np.ndarray:

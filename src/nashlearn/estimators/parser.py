@@ -68,13 +68,15 @@ class NashParser(EntryNash):
     Parameters
     ----------
     alpha : float, default=1e-3
-        Multiplies half the squared norm of the weights, against the mean loss of a token. Hashed sentences want far
-        less, and a larger ``tol``: see :func:`nashlearn.parsing.text_parser`.
+        Multiplies half the squared norm of the weights, against the mean loss of a token divided by ``1 + smoothing``,
+        so that it means the same for every smoothing. Hashed sentences want far less, and a larger ``tol``: see
+        :func:`nashlearn.parsing.text_parser`.
     single_root : bool, default=True
         Whether exactly one token hangs from the root.
     smoothing : float, default=0.0
-        Quadratic smoothing of the game, part of the model. 0 is the published game; training then passes through
-        smoother ones, and ``dual_gap_`` is that of the game itself. Hashed sentences are trained without.
+        Quadratic smoothing of the game, part of the model, relative to the loss of a token, 1. 0 is the published
+        game; training then passes through smoother ones, and ``dual_gap_`` is that of the game itself. Hashed sentences
+        are trained without.
     decision : {"scores", "equilibrium"}, default="scores"
         Whether to predict the tree of the largest score, or that which hits most of the equilibrium strategy ``p`` in
         expectation (least Bayes risk).
@@ -105,7 +107,10 @@ class NashParser(EntryNash):
         Weights of arc features (d,); or the matrix (d + 1, d + 2) between dependents ``[t, 1]`` and heads
         ``[t, 1, 0]``, the root being ``[0, 0, 1]``.
     objective_, dual_gap_, n_iter_ : float, float, int
-        The objective, its proven relative distance from the optimum, and the iterations taken.
+        The objective, its proven relative distance from the optimum, and the iterations taken. As the weights, the
+        objective is of the loss divided by ``1 + smoothing``.
+    smoothing_ : float
+        The smoothing that the model was trained with.
     history_ : list of Round
         The certificate over time: (n_iter, seconds, objective, bound, gap) after each round.
 
@@ -226,7 +231,8 @@ class NashParser(EntryNash):
     def predict_proba(self, X: Any) -> list[np.ndarray]:
         """How probable each head is in the strategy ``p``, (n, n + 1) for each sentence; see :meth:`strategy`.
 
-        Rows sum to 1. Sparse, and not calibrated.
+        Rows sum to 1. Sparse, and not calibrated: smoothing is quadratic here, with which no distribution over trees
+        comes.
         """
         return self.strategy(X)
 

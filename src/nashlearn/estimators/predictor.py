@@ -16,7 +16,7 @@ from nashlearn.dask.answers import lazily
 from nashlearn.equilibrium import best_vertices
 from nashlearn.estimators._entries import EntryNash
 from nashlearn.estimators._parameters import parameters
-from nashlearn.estimators._structured import Facts, example_weights
+from nashlearn.estimators._structured import Facts, Units, example_weights
 from nashlearn.game import Game, flat, inner
 from nashlearn.games.batch import Batch
 from nashlearn.training.designs.entries import EntryFeatures, stacked
@@ -199,8 +199,11 @@ class NashPredictor(EntryNash):
     def _method(self, problem: Any, facts: GameFacts) -> Method:
         if not facts.smooths:
             return Bundle()
-        target = float(self.smoothing)
+        target = self._units(facts).smoothing
         return Descent([mu for mu in (facts.unit * stage for stage in self._stages) if mu > target] + [target], target)
+
+    def _units(self, facts: GameFacts) -> Units:
+        return Units(1.0, float(self.smoothing))
 
     def _store(self, w: np.ndarray, facts: GameFacts, problem: Any) -> None:
         self.coef_, self._scale = w, facts.scale

@@ -24,11 +24,14 @@ class NashTagger(NetworkNash):
         What a wrong label costs. "absolute" and "squared" measure the distance between the ranks of classes; a matrix
         has a row for each answer and a column for each true label, in the order of ``classes_``.
     alpha : float, default=1e-4
-        Regularisation against the mean loss of a position, positive.
+        Regularisation against the mean loss of a position, positive. The loss is divided by ``s (1 + smoothing)``,
+        where ``s`` is the largest cost between two labels, so that ``alpha`` means the same for every loss and
+        smoothing.
     smoothing : float, default=0.5
-        Weight of the entropy of labellings, in units of the loss: a property of the model, to be chosen by validation.
-        0 is the published game, which may ignore transitions where features are few; large values approach a
-        conditional random field.
+        Weight ``m`` of the entropy of labellings, relative to the largest cost ``s``: a property of the model, to be
+        chosen by validation. The loss is ``(cost / s + m log loss) / (1 + m)``: the expected cost of the strategy ``p``
+        and the log loss of the labelling under ``q``. 0 is the published game, with its ``alpha`` times ``s``, which
+        may ignore transitions where features are few; large values approach a conditional random field.
     decision : {"auto", "scores", "equilibrium"}, default="auto"
         Predict the labelling of the largest score, or at each node the label with the largest entry of the strategy
         ``p``. "auto" takes the former where all mistakes cost the same, and else the latter: the labelling of the
@@ -76,7 +79,9 @@ class NashTagger(NetworkNash):
         Names of the columns of ``coef_`` where features are named.
     objective_, dual_gap_, n_iter_
         Objective at the weights, its relative distance to the optimum at most, iterations. With smoothing they are
-        those of the smoothed objective.
+        those of the smoothed objective. As the weights, ``objective_`` is of the loss divided by ``s (1 + smoothing)``.
+    smoothing_ : float
+        The smoothing that the model was trained with.
     history_ : list of Round
         The certificate over time: (n_iter, seconds, objective, bound, gap) after each round.
 

@@ -9,11 +9,17 @@ the value is ``F(f) = c + (1 - c) M + tau``, the predictor plays ``[f - tau]_+``
 ``1 - M``. The adversary is uniform on the support if ``tau = tau_1``; otherwise it puts ``1 - c`` on each of
 the first ``s`` labels and the rest on the next. For ``c <= 1/2`` this is thesis (2.53) and (2.62), which stop
 there: ``F = c + min_M (1 - c) M + tau_M`` with ``d tau_M / dM = -1 / |support|`` proves it for every cost.
+
+With ``mu H(q)`` added to the adversary's reward ``q`` is proportional to ``exp(min(f, tau) / mu)``, and ``tau`` the larger
+of ``tau_1`` and of that at which the largest ``q`` is ``1 - c``, so that the label costs what abstaining costs:
+
+    sum_j exp((min(f_j, tau) - tau) / mu) = 1 / (1 - c).
 """
 
-from libc.math cimport NAN, isnan
-from nashlearn.kernels.quadratic cimport MatrixLoss
-from nashlearn.kernels.simd cimport simd_threshold, simd_top
+from libc.math cimport INFINITY, NAN, isnan, log
+from nashlearn.kernels.quadratic cimport MatrixLoss, prox_room
+from nashlearn.kernels.simd cimport simd_excess, simd_max, simd_sum, simd_threshold, simd_top
+from nashlearn.kernels.vectors cimport vec_exponentials, vec_softmax_turn
 
 
 cdef double _ranked(const double* scores, Py_ssize_t k, Py_ssize_t s, double* first) noexcept nogil:
@@ -46,6 +52,9 @@ cdef class Abstain(MatrixLoss):
 
     def __reduce__(self):
         return Abstain, (self.cost, self.s, self.L)
+
+    cdef size_t room_size(self) noexcept nogil:
+        return max(prox_room(self.options, self.k), 2 * self.k * sizeof(double))
 
     cdef double equilibrium(self, const double* f, double* q, double* p, void* room) noexcept nogil:
         cdef double top = simd_top(f, self.k), c = self.cost, tau, mass = 0.0
@@ -94,3 +103,57 @@ cdef class Abstain(MatrixLoss):
             total += q[j]
             top = max(top, q[j])
         return min(self.cost * total, total - top)
+
+    cdef double cap(self, const double* f, double top, double mu, void* room) noexcept nogil:
+        """The ``tau`` beyond ``top``, the largest score, at which the largest ``q`` is ``1 - c``.
+
+        Newton's iteration from infinity in ``exp(tau / mu)``, of which ``sum_j min(exp(f_j / mu), y) - y / (1 - c)`` is a
+        concave function: the iterates fall to its root, and labels that lie above one stay above. The sums of the others
+        are taken relative to the largest of them, so that none of them vanishes. Cost: O(k) for each of at most s + 1.
+        """
+        cdef double* below = <double*> room
+        cdef double tau = INFINITY, ahead, first, total
+        cdef Py_ssize_t j, k = self.k, count, above = -1
+        while True:
+            count = 0
+            for j in range(k):
+                below[j] = f[j] - top
+                if below[j] > tau:
+                    below[j] = -INFINITY
+                    count += 1
+            first = simd_max(below, k, -INFINITY)
+            if count <= above or count > self.s:  # rounding may let in more than s
+                return tau
+            if not first > -INFINITY:  # each of the labels left has a larger q however low tau is
+                return first
+            vec_exponentials(below, first, mu, k, below + k)
+            total = simd_sum(below + k, k)
+            ahead = first + mu * log(total / (1.0 / (1.0 - self.cost) - count))
+            if not ahead < tau:
+                return tau
+            tau, above = ahead, count
+
+    cdef void temper(self, const double* f, double mu, double* p, void* room) noexcept nogil:
+        cdef Py_ssize_t k = self.k
+        cdef double top = simd_top(f, k), tau = simd_threshold(f, k, top, 1.0), capped = -INFINITY
+        if self.cost < 1.0:
+            capped = self.cap(f, top, mu, room)
+        simd_excess(f, k, top, max(tau, capped), p)
+        p[k] = max(1.0 - simd_sum(p, k), 0.0) if capped > tau else 0.0
+
+    cdef void turn(self, double mu, const double* q, const double* p, double* v, void* room) noexcept nogil:
+        # Labels of the support share one probability; while the predictor also abstains it is 1 - c, and stands still.
+        cdef bint fixed = p[self.k] > 0.0
+        cdef double shared = 0.0, mean = 0.0, mass = 0.0
+        cdef Py_ssize_t j, count = 0
+        for j in range(self.k):
+            if p[j] > 0.0:
+                shared += v[j]
+                count += 1
+            else:
+                mean += q[j] * v[j]
+                mass += q[j]
+        for j in range(self.k):
+            if p[j] > 0.0:
+                v[j] = (mean / mass if mass > 0.0 else 0.0) if fixed else shared / count
+        vec_softmax_turn(q, mu, self.k, v)

@@ -8,8 +8,13 @@ from libc.math cimport INFINITY, NAN, isnan
 from libc.string cimport memset
 from nashlearn.kernels.checks cimport DOUBLE, INDEX, matrix, vector, within
 from nashlearn.kernels.core_simplex cimport Core, new_core, optimise
+from nashlearn.kernels.matrix_temper cimport Temper, begin_at_one, improve, new_temper, respond, temper_lowest, temper_mixture, turn
 from nashlearn.kernels.quadratic cimport MatrixLoss, prox_room
-from nashlearn.kernels.simd cimport simd_top
+from nashlearn.kernels.simd cimport simd_dot, simd_top
+from nashlearn.kernels.vectors cimport vec_add
+
+cdef double _COLD = 0.05  # where there is so little entropy, the exact game is a better start than one option,
+cdef double _FAR = 3.0  # and than a strategy whose gap exceeds so many times the entropy's weight
 
 
 cdef class Cost(MatrixLoss):
@@ -25,15 +30,16 @@ cdef class Cost(MatrixLoss):
         self.matrix.rows = <const double*> matrix(rows, "rows", DOUBLE, self.options, self.k)
         self.matrix.columns = <const double*> matrix(columns, "columns", DOUBLE, self.k, self.options)
         within(self.matrix.lowest, self.k, self.options, "lowest")
+        new_core(self.options, self.k, &self.core_size)
 
     def __reduce__(self):
         floor, lowest, tilt, rows, columns = self.kept
         return Cost, (self.L, floor, lowest, tilt, self.scale, rows, columns)
 
     cdef size_t room_size(self) noexcept nogil:
-        cdef size_t at = 0
-        new_core(self.options, self.k, &at)
-        return at + prox_room(self.options, self.k)
+        cdef size_t after = 0
+        new_temper(self.options, self.k, &after)
+        return self.core_size + max(prox_room(self.options, self.k), after)
 
     cdef Core core(self, void* room) noexcept nogil:
         cdef size_t at = <size_t> room
@@ -44,7 +50,7 @@ cdef class Cost(MatrixLoss):
         c.state[0] = c.state[1] = 0
 
     cdef double equilibrium(self, const double* f, double* q, double* p, void* room) noexcept nogil:
-        cdef double top = simd_top(f, self.k), best = -INFINITY
+        cdef double top = simd_top(f, self.k), best
         cdef Py_ssize_t j, m
         cdef Core c = self.core(room)
         if isnan(top):
@@ -53,11 +59,9 @@ cdef class Cost(MatrixLoss):
             for j in range(self.options):
                 p[j] = NAN
             return NAN
-        for j in range(self.k):
-            c.f[j] = (f[j] - top) + self.floor[j]
-            best = max(best, c.f[j])
+        best = self.scaled(f, top, c.f)
         for j in range(self.k):  # below -2 no label can gain; the clip admits -inf to an old basis
-            c.f[j] = max((c.f[j] - best) / self.scale, -2.0)
+            c.f[j] = max(c.f[j], -2.0)
         optimise(&self.matrix, &c)
         memset(q, 0, self.k * sizeof(double))
         memset(p, 0, self.options * sizeof(double))
@@ -67,33 +71,16 @@ cdef class Cost(MatrixLoss):
         return top + (best + self.scale * c.y[0])
 
     cdef double gain(self, const double* p, double* reward) noexcept nogil:
-        cdef Py_ssize_t i, j
-        cdef const double* row
+        cdef Py_ssize_t i
         for i in range(self.options):
             if p[i] > 0.0:
-                row = self.entries + i * self.k
-                for j in range(self.k):
-                    reward[j] += p[i] * row[j]
+                vec_add(self.entries + i * self.k, p[i], self.k, reward)
         return 0.0
 
     cdef double risk(self, const double* q, void* room) noexcept nogil:
-        cdef Core c = self.core(room)
-        cdef double floor = 0.0, lowest = INFINITY
-        cdef double* cost = c.rate
-        cdef const double* column
-        cdef Py_ssize_t i, j
-        memset(cost, 0, self.options * sizeof(double))
-        for j in range(self.k):
-            if q[j] > 0.0:
-                floor += q[j] * self.floor[j]
-                column = self.matrix.columns + j * self.options
-                for i in range(self.options):
-                    cost[i] += q[j] * column[i]
-        for i in range(self.options):
-            if isnan(cost[i]):
-                return NAN
-            lowest = min(lowest, cost[i])
-        return floor + self.scale * lowest
+        cdef double* cost = <double*> self.beyond(room)
+        temper_mixture(self.matrix.columns, q, self.k, self.options, cost)
+        return simd_dot(self.floor, q, self.k) + self.scale * cost[temper_lowest(cost, self.options)]
 
     cdef void prox(self, Py_ssize_t m, const double* g, double a, double* q, double* p, void* room) noexcept nogil:
         MatrixLoss.prox(self, m, g, a, q, p, self.beyond(room))
@@ -105,6 +92,55 @@ cdef class Cost(MatrixLoss):
 
     cdef void* beyond(self, void* room) noexcept nogil:
         """The room behind that of the core, which an equilibrium leaves for the next."""
-        cdef size_t at = <size_t> room
-        new_core(self.options, self.k, &at)
-        return <void*> at
+        return <char*> room + self.core_size
+
+    cdef double scaled(self, const double* f, double top, double* out) noexcept nogil:
+        """Write the scores and what a column costs at least over the scale, the largest 0; return what was taken off."""
+        cdef double best = -INFINITY, unit = 1.0 / self.scale
+        cdef Py_ssize_t j
+        for j in range(self.k):
+            out[j] = (f[j] - top) + self.floor[j]
+            best = max(best, out[j])
+        for j in range(self.k):
+            out[j] = (out[j] - best) * unit
+        return best
+
+    cdef void temper(self, const double* f, double mu, double* p, void* room) noexcept nogil:
+        cdef size_t at = <size_t> self.beyond(room)
+        cdef Temper t = new_temper(self.options, self.k, &at)
+        cdef double m = mu / self.scale, gap = INFINITY
+        cdef Py_ssize_t i
+        cdef bint known = False
+        self.scaled(f, simd_top(f, self.k), t.f)
+        for i in range(self.options):
+            if p[i] != p[0] or p[i] == 1.0:
+                known = True
+                break
+        if known:
+            gap = respond(&self.matrix, &t, m, p)
+        if m < _COLD and gap > _FAR * m:
+            self.begin_exactly(&t, p, room)
+            gap = respond(&self.matrix, &t, m, p)
+        elif gap == INFINITY:
+            gap = begin_at_one(&self.matrix, &t, m, p)
+        improve(&self.matrix, &t, m, gap, p)
+
+    cdef void begin_exactly(self, const Temper* t, double* p, void* room) noexcept nogil:
+        """Write the ``p`` of the game without entropy."""
+        cdef Core c = self.core(room)
+        cdef Py_ssize_t j, m
+        cdef double mass = 0.0
+        for j in range(self.k):
+            c.f[j] = max(t.f[j], -2.0)
+        optimise(&self.matrix, &c)
+        memset(p, 0, self.options * sizeof(double))
+        for m in range(c.state[0]):
+            p[c.S[m]] = max(-c.y[m + 1], 0.0)
+            mass += p[c.S[m]]
+        for j in range(self.options):
+            p[j] /= mass
+
+    cdef void turn(self, double mu, const double* q, const double* p, double* v, void* room) noexcept nogil:
+        cdef size_t at = <size_t> self.beyond(room)
+        cdef Temper t = new_temper(self.options, self.k, &at)
+        turn(&self.matrix, &t, mu, q, p, v)

@@ -99,6 +99,14 @@ cdef void _sparse_step(
     cdef Py_ssize_t c, e
     cdef double* w = W + rows.d * k
     cdef double x
+    if m == k:  # all classes, in their order: weights of a feature are adjacent
+        for c in range(k):
+            w[c] += rows.bias * delta[c]
+        for e in range(indptr[i], indptr[i + 1]):
+            w, x = W + indices[e] * k, data[e]
+            for c in range(k):
+                w[c] += x * delta[c]
+        return
     for c in range(m):
         w[classes[c]] += rows.bias * delta[c]
     for e in range(indptr[i], indptr[i + 1]):

@@ -4,6 +4,14 @@ A loss never changes after it was made. ``room`` is scratch of the caller's, one
 room_size says, aligned as malloc aligns, of unspecified content; no two arguments overlap.
 """
 
+cdef struct Certificate:  # what the strategies of a row secure; the value is top + (upper - gap)
+    double top  # what its scores have in common: all below are relative to it
+    double upper  # max_q <f + L' p, q> + mu H(q)
+    double least  # min_i (L q)_i
+    double gap  # <p, L q> less the least
+    double entropy  # what q secures beside its scores: min(L q) + mu H(q)
+
+
 cdef class Loss:
     cdef readonly Py_ssize_t k  # labels: the length of scores and of q
     cdef readonly Py_ssize_t options  # the length of p
@@ -38,3 +46,17 @@ cdef class Loss:
     cdef void temper(self, const double* f, double mu, double* p, void* room) noexcept nogil
     # v <- J v for the Jacobian J of q in f at the tempered equilibrium (q, p).
     cdef void turn(self, double mu, const double* q, const double* p, double* v, void* room) noexcept nogil
+    # Bytes of room for play, that of room_size included.
+    cdef size_t play_size(self) noexcept nogil
+    # Play the tempered games of n rows of scores f (n, k): p (n, options), which holds strategies to begin with or NaN,
+    # q (n, k) and the certificates. A row with NaN gives NaN.
+    cdef void play(
+        self, Py_ssize_t n, const double* f, double mu, double* p, double* q, Certificate* found, void* room
+    ) noexcept nogil
+
+# Write the best reply q to p at scores f, less what they have in common, and what the two secure; reward (k) is scratch.
+cdef void certify_row(
+    Loss loss, const double* f, double mu, const double* p, double* q, Certificate* found, double* reward, void* room
+) noexcept nogil
+# Write that a row has NaN.
+cdef void lose_row(Py_ssize_t k, Py_ssize_t options, double* p, double* q, Certificate* found) noexcept nogil

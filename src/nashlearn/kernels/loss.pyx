@@ -82,6 +82,27 @@ cdef class Loss:
         for j in range(self.k):
             v[j] = NAN
 
+    cdef size_t play_size(self) noexcept nogil:
+        return self.room_size() + 2 * self.k * sizeof(double)
+
+    cdef void play(
+        self, Py_ssize_t n, const double* f, double mu, double* p, double* q, Certificate* found, void* room
+    ) noexcept nogil:
+        cdef double* relative = <double*> (<size_t> room + self.room_size())
+        cdef Py_ssize_t i, j
+        self.begin(room)
+        for i in range(n):
+            found[i].top = self.common(f)
+            for j in range(self.k):
+                relative[j] = f[j] - found[i].top
+            if isnan(simd_sum(relative, self.k)):
+                lose_row(self.k, self.options, p, q, found + i)
+            else:
+                _begin_row(self.options, p)
+                self.temper(relative, mu, p, room)
+                certify_row(self, relative, mu, p, q, found + i, relative + self.k, room)
+            f, p, q = f + self.k, p + self.options, q + self.k
+
     def step(self, g, double a, q, p):
         """Overwrite ``q`` (k,), a point of the simplex, with the proximal step of ``g`` (k,), and ``p`` with its own."""
         cdef const double* g_at = <const double*> vector(g, "g", DOUBLE, self.k)
@@ -116,6 +137,41 @@ cdef class Loss:
         for j in range(self.k):
             reward[j] = f[j]
         return self.gain(p_at, reward) + self.reply(reward, mu, reward + self.k)
+
+
+cdef void _begin_row(Py_ssize_t options, double* p) noexcept nogil:
+    """The uniform strategy, where ``p`` is none."""
+    cdef Py_ssize_t j
+    if not 0.5 < simd_sum(p, options) < 2.0:
+        for j in range(options):
+            p[j] = 1.0 / options
+
+
+cdef void certify_row(
+    Loss loss, const double* f, double mu, const double* p, double* q, Certificate* found, double* reward, void* room
+) noexcept nogil:
+    cdef Py_ssize_t j
+    cdef double cost
+    for j in range(loss.k):
+        reward[j] = f[j]
+    cost = loss.gain(p, reward)
+    found.upper = found.entropy = cost + loss.reply(reward, mu, q)
+    found.least = loss.risk(q, room)
+    for j in range(loss.k):
+        if q[j] > 0.0:  # 0 * -inf must count as 0
+            found.entropy -= q[j] * f[j]
+            cost += q[j] * (reward[j] - f[j])
+    found.gap = max(cost - found.least, 0.0)
+    found.entropy -= found.gap
+
+
+cdef void lose_row(Py_ssize_t k, Py_ssize_t options, double* p, double* q, Certificate* found) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(k):
+        q[j] = NAN
+    for j in range(options):
+        p[j] = NAN
+    found.top = found.upper = found.least = found.gap = found.entropy = NAN
 
 
 cdef double _certified(

@@ -1,10 +1,10 @@
-"""The smoothed dual that semismooth Newton climbs: proximal steps of all rows, and the tangents of those at a kink.
+"""Losses and Jacobians of all rows, as training asks for them: of proximal steps, and of tempered games.
 
 Symmetric matrices (k, k) of many rows are packed as their lower triangles: entry ``(c, e)``, ``e <= c``, of the row in
 column ``i`` is ``packed[c (c + 1) / 2 + e, i]``.
 """
 
-from libc.math cimport sqrt
+from libc.math cimport NAN, isfinite, sqrt
 from libc.string cimport memset
 from nashlearn.kernels.checks cimport (
     DOUBLE,
@@ -18,8 +18,11 @@ from nashlearn.kernels.checks cimport (
     vector_out,
     within,
 )
-from nashlearn.kernels.loss cimport Loss
+from nashlearn.kernels.loss cimport Certificate, Loss
 from nashlearn.kernels.scratch cimport Scratch
+
+cdef enum:
+    _PIECE = 64  # rows that are played at a time
 
 
 def smoothed_rows(Loss loss not None, scores, Y, omega, double mu, centre, Q, tight):
@@ -86,6 +89,83 @@ def packed_tangents(Loss loss not None, double mu, omega, Q, tight, rows, packed
                 found[m] = i
                 m += 1
     return m
+
+
+def tempered_rows(Loss loss not None, double mu, scores, codes, vertices, omega, Q, P):
+    """The tempered games of all rows of ``scores`` (n, k): what they add to the objective, for ``mu > 0``.
+
+    Returns the weighted sums of ``F(f) - <f, y>``, of ``min(L q)`` and of ``min(L q) + mu H(q)``. The label ``y`` of a
+    row is that row of ``vertices`` (labels, k) that ``codes`` (n,) names. Overwrites ``scores`` with the residuals
+    ``omega (q - y)``, ``P`` (n, options), strategies to begin with or NaN, with those of the predictor, and ``Q`` (n, k),
+    which may be None, with those of the adversary. Scores that are not finite give NaN. O(k) a row beside the loss.
+    """
+    cdef Py_ssize_t i, j, k = loss.k, options = loss.options, n = extent(scores, "scores", 0)
+    cdef Py_ssize_t labels = extent(vertices, "vertices", 0)
+    cdef double* f = <double*> matrix_out(scores, "scores", DOUBLE, n, k)
+    cdef const Py_ssize_t* code = <const Py_ssize_t*> vector(codes, "codes", INDEX, n)
+    cdef const double* vertex = <const double*> matrix(vertices, "vertices", DOUBLE, labels, k)
+    cdef const double* share = <const double*> vector(omega, "omega", DOUBLE, n)
+    cdef double* q = NULL if Q is None else <double*> matrix_out(Q, "Q", DOUBLE, n, k)
+    cdef double* p = <double*> matrix_out(P, "P", DOUBLE, n, options)
+    cdef Scratch room = Scratch(loss.play_size())
+    cdef Scratch own = Scratch(_PIECE * k * sizeof(double))
+    cdef Scratch certificates = Scratch(_PIECE * sizeof(Certificate))
+    cdef Certificate* found = <Certificate*> certificates.at
+    cdef double* reply = <double*> own.at
+    cdef const double* y
+    cdef double agreed, lost = 0.0, risk = 0.0, entropy = 0.0
+    cdef Py_ssize_t first = 0, size
+    if not mu > 0.0:
+        raise ValueError(f"mu must be positive; got {mu}")
+    within(code, n, labels, "codes")
+    with nogil:
+        while first < n:
+            size = min(n - first, <Py_ssize_t> _PIECE)
+            if q != NULL:
+                reply = q + first * k
+            loss.play(size, f, mu, p, reply, found, room.at)
+            for i in range(size):
+                y, agreed = vertex + code[first + i] * k, 0.0
+                for j in range(k):
+                    agreed += (f[j] - found[i].top) * y[j]
+                    f[j] = share[first + i] * (reply[i * k + j] - y[j])
+                lost += share[first + i] * (found[i].upper - agreed)
+                risk += share[first + i] * found[i].least
+                entropy += share[first + i] * found[i].entropy
+                f += k
+            p, first = p + size * options, first + size
+    return lost, risk, entropy
+
+
+def packed_turns(Loss loss not None, double mu, omega, Q, P, rows, packed):
+    """Lower triangles of ``omega_i J_i`` of these ``rows``, ``J`` the Jacobian of ``q`` at tempered equilibria (q, p).
+
+    The first columns of ``packed`` are written. Cost: ``k`` products with a Jacobian a row.
+    """
+    cdef Py_ssize_t e, i, b, c, k = loss.k, n = extent(Q, "Q", 0), size = extent(rows, "rows", 0)
+    cdef Py_ssize_t width = extent(packed, "packed", 1)
+    cdef const double* share = <const double*> vector(omega, "omega", DOUBLE, n)
+    cdef const double* q = <const double*> matrix(Q, "Q", DOUBLE, n, k)
+    cdef const double* p = <const double*> matrix(P, "P", DOUBLE, n, loss.options)
+    cdef const Py_ssize_t* some = <const Py_ssize_t*> vector(rows, "rows", INDEX, size)
+    cdef double* out = <double*> matrix_out(packed, "packed", DOUBLE, k * (k + 1) // 2, width)
+    cdef Scratch room = Scratch(loss.room_size())
+    cdef Scratch own = Scratch(k * sizeof(double))
+    cdef double* v = <double*> own.at
+    within(some, size, n, "rows")
+    if size > width:
+        raise ValueError(f"packed must have room for {size} rows; got {width}")
+    if not mu > 0.0:
+        raise ValueError(f"mu must be positive; got {mu}")
+    with nogil:
+        for e in range(size):
+            i = some[e]
+            for b in range(k):
+                memset(v, 0, k * sizeof(double))
+                v[b] = share[i]
+                loss.turn(mu, q + i * k, p + i * loss.options, v, room.at)
+                for c in range(b, k):
+                    out[(c * (c + 1) // 2 + b) * width + e] = v[c]
 
 
 def apply_packed(packed, scores):

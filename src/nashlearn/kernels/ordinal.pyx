@@ -15,13 +15,19 @@ Squared loss ``(t_i - t_j)^2``. With ``h`` the upper concave hull of the points 
 which is concave and bends only at positions and at midpoints of neighbours, so one pass along the hull
 finds it; the thesis's formula (2.37) takes O(k^3). At a midpoint, ``q`` is the pair of hull vertices around
 it and ``p`` the pair of neighbours with mean half the hull's slope; at a position both are pure.
+
+With ``mu H(q)`` added to the adversary's reward the predictor plays a point ``c`` too, between two neighbours or at one
+position. The adversary's ``q``, proportional to ``exp((f_j + |t_j - c|) / mu)``, or with ``(t_j - c)^2``, then has its
+median between the same two, or its mean half way: ``c`` is where that is so.
 """
 
-from libc.math cimport INFINITY, NAN, isnan
+from libc.math cimport INFINITY, NAN, fabs, isnan, log
 from libc.string cimport memset
 from nashlearn.kernels.checks cimport DOUBLE, vector
 from nashlearn.kernels.quadratic cimport MatrixLoss, prox_room
-from nashlearn.kernels.simd cimport simd_top
+from nashlearn.kernels.scratch cimport doubles
+from nashlearn.kernels.simd cimport simd_dot, simd_max, simd_sum, simd_top
+from nashlearn.kernels.vectors cimport vec_exponentials, vec_softmax_turn
 
 
 cdef class Ordered(MatrixLoss):
@@ -39,6 +45,9 @@ cdef class Ordered(MatrixLoss):
     def __reduce__(self):
         return type(self), (self.positions, self.L)
 
+    cdef size_t room_size(self) noexcept nogil:
+        return max(prox_room(self.options, self.k), 6 * self.k * sizeof(double))  # or the running sums, or the hull
+
 
 cdef double _unknown(double* q, double* p, Py_ssize_t k) noexcept nogil:
     """The answer to NaN."""
@@ -55,6 +64,58 @@ cdef void _interpolate(const double* t, Py_ssize_t low, double c, double* p) noe
     p[low + 1] = share
 
 
+cdef void _play(const double* t, Py_ssize_t k, Py_ssize_t low, double c, double* p) noexcept nogil:
+    """Write the point ``c``, between ``t[low]`` and ``t[low + 1]`` or outside on the side of these, into ``p``."""
+    memset(p, 0, k * sizeof(double))
+    if k == 1:
+        p[0] = 1.0
+    else:
+        _interpolate(t, low, c, p)
+
+
+cdef Py_ssize_t _lower(const double* p, Py_ssize_t k) noexcept nogil:
+    """The lower of two neighbours that ``p`` plays, -1 where it plays one position alone."""
+    cdef Py_ssize_t j
+    for j in range(k - 1):
+        if p[j] > 0.0:
+            return j if p[j + 1] > 0.0 else -1
+    return -1
+
+
+cdef void _running(const double* f, const double* t, double mu, Py_ssize_t k, double* room) noexcept nogil:
+    """``mu log sum exp((f_i - t_i) / mu)`` over ``i <= j`` and ``mu log sum exp((f_i + t_i) / mu)`` over ``i >= j``.
+
+    Each sum is kept relative to its largest term, so that none vanishes: in the room, tops (2, k) and sums (2, k). A
+    first pass lists the exponents of all terms, each the new term's or the old sum's.
+    """
+    cdef double* top = room
+    cdef double* total = room + 2 * k
+    cdef double* exponent = room + 4 * k
+    cdef Py_ssize_t j, i, at, before
+    cdef int side
+    cdef double x, last
+    for side in range(2):
+        last = -INFINITY
+        for j in range(k):
+            i = j if side == 0 else k - 1 - j
+            at = side * k + i
+            x = f[i] - t[i] if side == 0 else f[i] + t[i]
+            top[at] = max(x, last)
+            exponent[at] = -fabs(x - last) if x > -INFINITY else x
+            last = top[at]
+    vec_exponentials(exponent, 0.0, mu, 2 * k, total)
+    for side in range(2):
+        before, last = -1, 0.0
+        for j in range(k):
+            at = j if side == 0 else 2 * k - 1 - j
+            if before >= 0 and top[at] == top[before]:
+                last = last + total[at]
+            else:
+                last = 1.0 + last * total[at] if top[at] > -INFINITY else 0.0
+            total[at] = last
+            before = at
+
+
 cdef class Absolute(Ordered):
     """The loss ``|t_i - t_j|``."""
 
@@ -66,7 +127,7 @@ cdef class Absolute(Ordered):
             return _unknown(q, p, k)
         for j in range(k):
             excess = f[j] - top
-            q[j] = p[j] = 0.0
+            q[j] = 0.0
             if excess - t[j] > A:
                 A, first = excess - t[j], j
             if excess + t[j] >= B:
@@ -76,10 +137,7 @@ cdef class Absolute(Ordered):
         c = 0.5 * (B - A)
         while low < k - 2 and t[low + 1] < c:
             low += 1
-        if k == 1:
-            p[0] = 1.0
-        else:
-            _interpolate(t, low, c, p)
+        _play(t, k, low, c, p)
         return top + 0.5 * (A + B)
 
     cdef double gain(self, const double* p, double* reward) noexcept nogil:
@@ -111,6 +169,44 @@ cdef class Absolute(Ordered):
             left += q[i]
             right -= q[i]
         return least
+
+    cdef void temper(self, const double* f, double mu, double* p, void* room) noexcept nogil:
+        # The point at which the labels up to low have the mass of those above falls as low rises: bisection finds the
+        # first that does not lie beyond the upper of the two.
+        cdef const double* t = self.t
+        cdef Py_ssize_t k = self.k, low = 0, high = k - 2, middle
+        cdef double c
+        _running(f, t, mu, k, <double*> room)
+        while low < high:
+            middle = (low + high) // 2
+            if self.balance(middle, mu, <double*> room) <= t[middle + 1]:
+                high = middle
+            else:
+                low = middle + 1
+        c = self.balance(low, mu, <double*> room) if k > 1 else 0.0
+        _play(t, k, low, c, p)
+
+    cdef double balance(self, Py_ssize_t low, double mu, const double* room) noexcept nogil:
+        """The ``c`` at which the labels up to ``low`` have the mass of those above."""
+        cdef const double* top = room
+        cdef const double* total = room + 2 * self.k
+        cdef Py_ssize_t above = self.k + low + 1
+        if not total[low] > 0.0:
+            return INFINITY
+        if not total[above] > 0.0:
+            return -INFINITY
+        return 0.5 * (top[above] - top[low] + mu * log(total[above] / total[low]))
+
+    cdef void turn(self, double mu, const double* q, const double* p, double* v, void* room) noexcept nogil:
+        # Between two positions each side keeps its half of the mass.
+        cdef Py_ssize_t j, low = _lower(p, self.k) + 1
+        cdef double left, right
+        if low > 0:
+            left = simd_dot(q, v, low) / simd_sum(q, low)
+            right = simd_dot(q + low, v + low, self.k - low) / simd_sum(q + low, self.k - low)
+            for j in range(self.k):
+                v[j] -= left if j < low else right
+        vec_softmax_turn(q, mu, self.k, v)
 
 
 cdef Py_ssize_t _hull(
@@ -153,11 +249,23 @@ cdef void _moments(
         spread[0] += x[j] * (t[j] - mean[0]) * (t[j] - mean[0])
 
 
+cdef double _pull(
+    const double* reward, const double* t, double half, Py_ssize_t count, double mu, double* lever, double* weight
+) noexcept nogil:
+    """``mu log sum_j |t_j - half| exp(reward_j / mu)``, with the mean of ``t_j - half`` under these weights."""
+    cdef double top = simd_max(reward, count, -INFINITY), mass = 0.0, moment = 0.0
+    cdef Py_ssize_t j
+    vec_exponentials(reward, top, mu, count, weight)
+    for j in range(count):
+        weight[j] *= fabs(t[j] - half)
+        mass += weight[j]
+        moment += weight[j] * (t[j] - half)
+    lever[0] = moment / mass
+    return top + mu * log(mass)
+
+
 cdef class Squared(Ordered):
     """The loss ``(t_i - t_j)^2``."""
-
-    cdef size_t room_size(self) noexcept nogil:
-        return max(prox_room(self.options, self.k), <size_t> self.k * sizeof(Py_ssize_t))  # or the hull
 
     cdef double equilibrium(self, const double* f, double* q, double* p, void* room) noexcept nogil:
         cdef const double* t = self.t
@@ -209,3 +317,83 @@ cdef class Squared(Ordered):
             distance = self.t[i] - mean
             least = min(least, mass * distance * distance)
         return least + spread
+
+    cdef double mean(self, const double* f, double mu, double c, double* room) noexcept nogil:
+        """The mean of ``q`` where the predictor plays ``c``."""
+        cdef const double* t = self.t
+        cdef double* reward = room
+        cdef double* weight = room + self.k
+        cdef Py_ssize_t j
+        for j in range(self.k):
+            reward[j] = f[j] + (t[j] - c) * (t[j] - c)
+        vec_exponentials(reward, simd_max(reward, self.k, -INFINITY), mu, self.k, weight)
+        return simd_dot(weight, t, self.k) / simd_sum(weight, self.k)
+
+    cdef double lean(
+        self, const double* f, double mu, double c, Py_ssize_t low, double* slope, double* room
+    ) noexcept nogil:
+        """``mu log (sum_{j > low} (t_j - h) e_j / sum_{j <= low} (h - t_j) e_j)`` with ``h`` half way from ``low`` to the
+        next position and ``e_j = exp((f_j + (t_j - c)^2) / mu)``: 0 where the mean of ``q`` is ``h``. Its derivative in
+        ``c`` into ``slope``, which lies between -2 (t_{low + 1} - t_low) and -2 (t_k - t_1), whatever ``mu``.
+        """
+        cdef const double* t = self.t
+        cdef double* reward = room
+        cdef double half = 0.5 * (t[low] + t[low + 1]), up = 0.0, down = 0.0, found
+        cdef Py_ssize_t j, above = self.k - low - 1
+        for j in range(self.k):
+            reward[j] = f[j] + (t[j] - c) * (t[j] - c)
+        found = _pull(reward + low + 1, t + low + 1, half, above, mu, &up, room + self.k)
+        found -= _pull(reward, t, half, low + 1, mu, &down, room + self.k)
+        slope[0] = -2.0 * (up - down)
+        return found
+
+    cdef void temper(self, const double* f, double mu, double* p, void* room) noexcept nogil:
+        # The mean of q falls as c rises: first the positions between which it passes half way, then the point.
+        cdef const double* t = self.t
+        cdef Py_ssize_t k = self.k, low = 0, high = k - 1, middle
+        while low < high:
+            middle = (low + high) // 2
+            if self.mean(f, mu, t[middle], <double*> room) <= 0.5 * (t[middle] + t[middle + 1]):
+                high = middle
+            else:
+                low = middle + 1
+        if low == 0:
+            _play(t, k, 0, t[0], p)
+        elif self.mean(f, mu, t[low], <double*> room) >= 0.5 * (t[low - 1] + t[low]):
+            _play(t, k, low - 1, t[low], p)
+        else:
+            _play(t, k, low - 1, self.root(f, mu, low - 1, <double*> room), p)
+
+    cdef double root(self, const double* f, double mu, Py_ssize_t low, double* room) noexcept nogil:
+        """The ``c`` between two positions at which :meth:`lean` is 0: Newton's iteration, or bisection outside."""
+        cdef double left = self.t[low], right = self.t[low + 1], c = 0.5 * (left + right), found, slope, ahead
+        cdef bint near
+        cdef int step
+        for step in range(100):
+            found = self.lean(f, mu, c, low, &slope, room)
+            if found > 0.0:
+                left = c
+            else:
+                right = c
+            ahead = c - found / slope
+            near = fabs(ahead - c) <= 1e-10 * (self.t[low + 1] - self.t[low])  # the step after would be its square
+            if not left < ahead < right and not near:
+                ahead = 0.5 * (left + right)
+            c = ahead
+            if near:
+                break
+        return c
+
+    cdef void turn(self, double mu, const double* q, const double* p, double* v, void* room) noexcept nogil:
+        # Between two positions the mean stays half way: v loses its regression on the positions.
+        cdef const double* t = self.t
+        cdef double mean, covariance = 0.0, variance = 0.0
+        cdef Py_ssize_t j
+        if _lower(p, self.k) >= 0:
+            mean = simd_dot(q, t, self.k) / simd_sum(q, self.k)
+            for j in range(self.k):
+                covariance += q[j] * (t[j] - mean) * v[j]
+                variance += q[j] * (t[j] - mean) * (t[j] - mean)
+            for j in range(self.k):
+                v[j] -= covariance / variance * (t[j] - mean)
+        vec_softmax_turn(q, mu, self.k, v)

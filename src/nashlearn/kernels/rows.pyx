@@ -6,6 +6,7 @@ has no member of a fused type, so that it keeps an address and branches once a r
 """
 
 from nashlearn.kernels.checks cimport DOUBLE, SINGLE, extent, is_single, matrix, matrix_out
+from nashlearn.kernels.scratch cimport Scratch
 
 ctypedef fused real:
     float
@@ -74,6 +75,24 @@ cdef void _add(const real* x, double step, Py_ssize_t n, double* w) noexcept nog
         w[j] += step * x[j]
 
 
+cdef void _add_four(
+    const real* x, Py_ssize_t d, double bias, const double* r, Py_ssize_t k, double* G
+) noexcept nogil:
+    """Add ``r_i x_i'`` of four adjacent rows to ``G`` (k, d + 1): they share each load and store of it."""
+    cdef const real* x1 = x + d
+    cdef const real* x2 = x + 2 * d
+    cdef const real* x3 = x + 3 * d
+    cdef Py_ssize_t c, j
+    cdef double r0, r1, r2, r3
+    cdef double* g
+    for c in range(k):
+        g = G + c * (d + 1)
+        r0, r1, r2, r3 = r[c], r[k + c], r[2 * k + c], r[3 * k + c]
+        for j in range(d):
+            g[j] += (r0 * x[j] + r1 * x1[j]) + (r2 * x2[j] + r3 * x3[j])
+        g[d] += bias * ((r0 + r1) + (r2 + r3))
+
+
 cdef class Dense(Rows):
     """C-contiguous examples (n, d); weights are kept as (k, d + 1)."""
 
@@ -115,6 +134,39 @@ cdef class Dense(Rows):
             else:
                 _add(<const double*> self.at + i * self.d, delta[c], self.d, w)
             w[self.d] += delta[c] * self.bias
+
+    def all_scores(self, W, out):
+        """Scores (n, k) of all rows, written into ``out``; ``W`` is (k, d + 1). Faster than BLAS where it is small."""
+        cdef Py_ssize_t i, c, k = extent(out, "out", 1)
+        cdef double* f = <double*> matrix_out(out, "out", DOUBLE, self.n, k)
+        cdef const double* w = self.weights(W, k)
+        cdef Scratch room = Scratch(k * sizeof(Py_ssize_t))
+        cdef Py_ssize_t* classes = <Py_ssize_t*> room.at
+        with nogil:
+            for c in range(k):
+                classes[c] = c
+            for i in range(self.n):
+                self.scores(i, w, k, classes, k, f + i * k)
+
+    def add_moments(self, residual, G):
+        """Add ``residual_i x_i'`` of all rows to ``G`` (k, d + 1). Faster than BLAS where it is small."""
+        cdef Py_ssize_t i = 0, c, k = extent(residual, "residual", 1)
+        cdef const double* r = <const double*> matrix(residual, "residual", DOUBLE, self.n, k)
+        cdef double* g = self.weights(G, k)
+        cdef Scratch room = Scratch(k * sizeof(Py_ssize_t))
+        cdef Py_ssize_t* classes = <Py_ssize_t*> room.at
+        with nogil:
+            for c in range(k):
+                classes[c] = c
+            while i + 4 <= self.n:
+                if self.single:
+                    _add_four(<const float*> self.at + i * self.d, self.d, self.bias, r + i * k, k, g)
+                else:
+                    _add_four(<const double*> self.at + i * self.d, self.d, self.bias, r + i * k, k, g)
+                i += 4
+            while i < self.n:
+                self.step(i, g, k, classes, k, r + i * k)
+                i += 1
 
 
 cdef class Square(Rows):

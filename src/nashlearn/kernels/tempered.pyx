@@ -9,14 +9,17 @@ Each loss finds its own ``p``. Then ``q``, the best reply to it, is ``softmax((f
     F_mu(f) - f_y = <p, L_y> - mu log q_y.
 """
 
-from libc.math cimport NAN, isnan
+from libc.math cimport isnan
 from nashlearn.kernels.checks cimport DOUBLE, SINGLE, Kind, extent, is_single, matrix, matrix_out, vector_out
-from nashlearn.kernels.loss cimport Loss
+from nashlearn.kernels.loss cimport Certificate, Loss, certify_row
 from nashlearn.kernels.scratch cimport Scratch, doubles
 
 ctypedef fused real:
     float
     double
+
+cdef enum:
+    _PIECE = 64  # rows that are played at a time
 
 
 cdef struct Rows:  # of one type, which the function that reads them knows
@@ -30,67 +33,71 @@ cdef struct Rows:  # of one type, which the function that reads them knows
     Py_ssize_t n
 
 
-cdef void _lose(const Rows* rows, const real* kind, Py_ssize_t i, Py_ssize_t k, Py_ssize_t options) noexcept nogil:
-    """The answer to NaN."""
-    cdef Py_ssize_t j
-    for j in range(k):
-        (<real*> rows.q)[i * k + j] = <real> NAN
-    for j in range(options):
-        (<real*> rows.p)[i * options + j] = <real> NAN
-    (<real*> rows.value)[i] = (<real*> rows.gap)[i] = <real> NAN
-    (<real*> rows.entropy)[i] = (<real*> rows.risk)[i] = <real> NAN
+cdef struct Piece:  # in double precision
+    double* f
+    double* p
+    double* q
+    double* reward
+    Certificate* found
 
 
-cdef void _begin(const real* start, Py_ssize_t options, double* p) noexcept nogil:
-    """Write ``start`` into ``p``, or the uniform strategy where it is none."""
-    cdef Py_ssize_t j
-    cdef double mass = 0.0
-    for j in range(options):
-        p[j] = start[j]
-        mass += p[j]
-    if not 0.5 < mass < 2.0:
-        for j in range(options):
-            p[j] = 1.0 / options
+cdef Piece _laid_out(Loss loss, size_t* at) noexcept nogil:
+    cdef Piece piece
+    piece.f, piece.q = doubles(at, _PIECE * loss.k), doubles(at, _PIECE * loss.k)
+    piece.p, piece.reward = doubles(at, _PIECE * loss.options), doubles(at, loss.k)
+    piece.found = <Certificate*> at[0]
+    at[0] += _PIECE * sizeof(Certificate)
+    return piece
+
+
+cdef void _temper_in_single(
+    Loss loss, const Rows* rows, Py_ssize_t first, Py_ssize_t n, double mu, Piece* piece, void* room
+) noexcept nogil:
+    """Play in double precision and round; the certificate is that of what is stored."""
+    cdef const float* f = <const float*> rows.scores + first * loss.k
+    cdef float* p = <float*> rows.p + first * loss.options
+    cdef float* q = <float*> rows.q + first * loss.k
+    cdef Py_ssize_t i, j, k = loss.k, options = loss.options
+    cdef double* own
+    for j in range(n * k):
+        piece.f[j] = f[j]
+    for j in range(n * options):
+        piece.p[j] = p[j]
+    loss.play(n, piece.f, mu, piece.p, piece.q, piece.found, room)
+    for j in range(n * options):
+        p[j] = <float> piece.p[j]
+        piece.p[j] = p[j]
+    for i in range(n):
+        if isnan(piece.found[i].top):
+            continue
+        own = piece.f + i * k
+        for j in range(k):
+            own[j] -= piece.found[i].top
+        certify_row(loss, own, mu, piece.p + i * options, piece.q + i * k, piece.found + i, piece.reward, room)
+    for j in range(n * k):
+        q[j] = <float> piece.q[j]
 
 
 cdef void _temper(Loss loss, const Rows* rows, const real* kind, double mu, void* room, size_t at) noexcept nogil:
-    cdef Py_ssize_t i, j, k = loss.k, options = loss.options
-    cdef double* f = doubles(&at, k)
-    cdef double* reward = doubles(&at, k)
-    cdef double* q = doubles(&at, k)
-    cdef double* p = doubles(&at, options)
-    cdef double total, top, cost, upper, least, entropy, gap
-    loss.begin(room)
-    for i in range(rows.n):
-        total = 0.0
-        for j in range(k):
-            f[j] = (<const real*> rows.scores)[i * k + j]
-            total += f[j]
-        if isnan(total):
-            _lose(rows, kind, i, k, options)
-            continue
-        top = loss.common(f)
-        for j in range(k):
-            f[j] -= top
-            reward[j] = f[j]
-        _begin(<const real*> rows.p + i * options, options, p)
-        loss.temper(f, mu, p, room)
-        for j in range(options):
-            (<real*> rows.p)[i * options + j] = <real> p[j]
-            p[j] = (<real*> rows.p)[i * options + j]  # the certificate is that of what is stored
-        cost = loss.gain(p, reward)
-        upper = cost + loss.reply(reward, mu, q)
-        least, entropy = loss.risk(q, room), upper
-        for j in range(k):
-            (<real*> rows.q)[i * k + j] = <real> q[j]
-            if q[j] > 0.0:  # 0 * -inf must count as 0
-                entropy -= q[j] * f[j]
-                cost += q[j] * (reward[j] - f[j])
-        gap = max(cost - least, 0.0)
-        (<real*> rows.gap)[i] = <real> gap
-        (<real*> rows.risk)[i] = <real> least
-        (<real*> rows.entropy)[i] = <real> (entropy - gap)
-        (<real*> rows.value)[i] = <real> (top + (upper - gap))
+    cdef Py_ssize_t i, n, first = 0, k = loss.k, options = loss.options
+    cdef Piece piece = _laid_out(loss, &at)
+    cdef Certificate* found
+    while first < rows.n:
+        n = min(<Py_ssize_t> _PIECE, rows.n - first)
+        if real is double:
+            loss.play(
+                n, <const double*> rows.scores + first * k, mu, <double*> rows.p + first * options,
+                <double*> rows.q + first * k, piece.found, room,
+            )
+        else:
+            _temper_in_single(loss, rows, first, n, mu, &piece, room)
+        for i in range(n):
+            found = piece.found + i
+            (<real*> rows.value)[first + i] = <real> (found.top + (found.upper - found.gap))
+            (<real*> rows.gap)[first + i] = <real> found.gap
+            (<real*> rows.entropy)[first + i] = <real> found.entropy
+            (<real*> rows.risk)[first + i] = <real> found.least
+        first += n
 
 
 def temper_rows(Loss loss not None, scores, double mu, value, q, p, gap, entropy, risk):
@@ -101,8 +108,10 @@ def temper_rows(Loss loss not None, scores, double mu, value, q, p, gap, entropy
     cdef Rows rows
     cdef bint single = is_single(scores, "scores")
     cdef Kind kind = SINGLE if single else DOUBLE
-    cdef Scratch room = Scratch(loss.room_size())
-    cdef Scratch own = Scratch((3 * loss.k + loss.options) * sizeof(double))
+    cdef Scratch room = Scratch(loss.play_size())
+    cdef size_t size = 0
+    _laid_out(loss, &size)
+    cdef Scratch own = Scratch(size)
     rows.n = extent(scores, "scores", 0)
     rows.scores = matrix(scores, "scores", kind, rows.n, loss.k)
     rows.value = vector_out(value, "value", kind, rows.n)

@@ -131,20 +131,55 @@ static inline void vec_exponentials(const double *RESTRICT x, double top, double
         r = (y - n) * 0.6931471805599453;
         power.real = n + (1023.0 + 4503599627370496.0);
         power.bits = (int64_t)((uint64_t)power.bits << 52);
-        s = 1.0 + r * (1.0 / 13.0);
-        s = 1.0 + r * (1.0 / 12.0) * s;
-        s = 1.0 + r * (1.0 / 11.0) * s;
-        s = 1.0 + r * (1.0 / 10.0) * s;
-        s = 1.0 + r * (1.0 / 9.0) * s;
-        s = 1.0 + r * (1.0 / 8.0) * s;
-        s = 1.0 + r * (1.0 / 7.0) * s;
-        s = 1.0 + r * (1.0 / 6.0) * s;
-        s = 1.0 + r * (1.0 / 5.0) * s;
-        s = 1.0 + r * (1.0 / 4.0) * s;
-        s = 1.0 + r * (1.0 / 3.0) * s;
-        s = 1.0 + r * (1.0 / 2.0) * s;
+        s = 1.0 / 479001600.0 + r * (1.0 / 6227020800.0);
+        s = 1.0 / 39916800.0 + r * s;
+        s = 1.0 / 3628800.0 + r * s;
+        s = 1.0 / 362880.0 + r * s;
+        s = 1.0 / 40320.0 + r * s;
+        s = 1.0 / 5040.0 + r * s;
+        s = 1.0 / 720.0 + r * s;
+        s = 1.0 / 120.0 + r * s;
+        s = 1.0 / 24.0 + r * s;
+        s = 1.0 / 6.0 + r * s;
+        s = 1.0 / 2.0 + r * s;
+        s = 1.0 + r * s;
         s = 1.0 + r * s;
         z[a] = power.real > 3e-308 ? s * power.real : 0.0;
     }
+}
+
+/* z = log x for normal x > 0: n log 2 + log m with m within sqrt(1/2) and sqrt(2), by the series of 2 artanh. */
+static inline void vec_logarithms(const double *RESTRICT x, ptrdiff_t k, double *RESTRICT z) {
+    for (ptrdiff_t a = 0; a < k; a++) {
+        union {
+            double real;
+            uint64_t bits;
+        } power, rest;
+        double n, s, w, y, large;
+        rest.real = x[a];
+        power.bits = (rest.bits >> 52) | 0x4330000000000000u;
+        rest.bits = (rest.bits & 0x000FFFFFFFFFFFFFu) | 0x3FF0000000000000u;
+        large = rest.real > 1.4142135623730951 ? 1.0 : 0.0;
+        n = power.real - (1023.0 + 4503599627370496.0) + large;
+        y = rest.real * (1.0 - 0.5 * large);
+        s = (y - 1.0) / (y + 1.0);
+        w = s * s;
+        y = 1.0 / 19.0 + w * (1.0 / 21.0);
+        y = 1.0 / 17.0 + w * y;
+        y = 1.0 / 15.0 + w * y;
+        y = 1.0 / 13.0 + w * y;
+        y = 1.0 / 11.0 + w * y;
+        y = 1.0 / 9.0 + w * y;
+        y = 1.0 / 7.0 + w * y;
+        y = 1.0 / 5.0 + w * y;
+        y = 1.0 / 3.0 + w * y;
+        z[a] = n * 0.6931471805599453 + 2.0 * s * (1.0 + w * y);
+    }
+}
+
+/* v <- (diag q - q q') v / mu: how q = softmax(x / mu) moves as x moves by v, for q of mass 1 */
+static inline void vec_softmax_turn(const double *RESTRICT q, double mu, ptrdiff_t k, double *RESTRICT v) {
+    const double mean = simd_dot(q, v, k);
+    for (ptrdiff_t j = 0; j < k; j++) v[j] = q[j] * ((v[j] - mean) / mu);
 }
 #endif

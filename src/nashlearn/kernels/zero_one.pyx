@@ -15,9 +15,14 @@ With ``mu H(q)`` added to the adversary's reward the predictor plays the same ``
 ``q = softmax(min(f, tau) / mu)``.
 """
 
-from libc.math cimport INFINITY, NAN
-from nashlearn.kernels.loss cimport Loss
+from libc.math cimport INFINITY, NAN, isnan
+from nashlearn.kernels.blocks cimport BLOCK, Block, block_zero_one
+from nashlearn.kernels.loss cimport Certificate, Loss, lose_row
 from nashlearn.kernels.simd cimport simd_above, simd_excess, simd_max, simd_sum, simd_threshold, simd_top, simd_within
+from nashlearn.kernels.vectors cimport vec_softmax_turn
+
+cdef enum:
+    _SHORT = 128  # rows of more labels fill the lanes by themselves, and leave the cache together
 
 
 cdef double _cap(const double* g, Py_ssize_t m, double top, double t, double a) noexcept nogil:
@@ -114,16 +119,34 @@ cdef class ZeroOne(Loss):
     cdef void turn(self, double mu, const double* q, const double* p, double* v, void* room) noexcept nogil:
         # The labels of the support share one probability, and so the mean of what moves them.
         cdef Py_ssize_t j, count = 0
-        cdef double shared = 0.0, mean = 0.0
+        cdef double shared = 0.0
         for j in range(self.k):
             if p[j] > 0.0:
                 shared += v[j]
                 count += 1
-        if count:
-            shared /= count
         for j in range(self.k):
             if p[j] > 0.0:
-                v[j] = shared
-            mean += q[j] * v[j]
-        for j in range(self.k):
-            v[j] = q[j] * (v[j] - mean) / mu
+                v[j] = shared / count
+        vec_softmax_turn(q, mu, self.k, v)
+
+    cdef size_t play_size(self) noexcept nogil:
+        return max(Loss.play_size(self), 3 * min(self.k, <Py_ssize_t> _SHORT) * BLOCK * sizeof(double))
+
+    cdef void play(
+        self, Py_ssize_t n, const double* f, double mu, double* p, double* q, Certificate* found, void* room
+    ) noexcept nogil:
+        cdef Block block
+        cdef Py_ssize_t i, size
+        if self.k > _SHORT:
+            Loss.play(self, n, f, mu, p, q, found, room)
+            return
+        while n > 0:
+            size = min(n, <Py_ssize_t> BLOCK)
+            block_zero_one(f, size, self.k, mu, p, q, &block, <double*> room)
+            for i in range(size):
+                found[i].top, found[i].upper, found[i].least = block.top[i], block.upper[i], block.least[i]
+                found[i].gap, found[i].entropy = block.gap[i], block.entropy[i]
+                if isnan(found[i].top):
+                    lose_row(self.k, self.k, p + i * self.k, q + i * self.k, found + i)
+            f, p, q, found = f + size * self.k, p + size * self.k, q + size * self.k, found + size
+            n -= size

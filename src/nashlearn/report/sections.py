@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Measure", "certificate", "comparison", "confusion", "likely", "positions", "risk", "strings", "thinned"]
+__all__ = [
+    "Measure", "certificate", "comparison", "confusion", "likely", "positions", "risk", "smoothing_of", "strings",
+    "thinned",
+]  # fmt: skip
 
 _REPLICATES = 2000
 _BLOCK = 1 << 21  # numbers in a block of replicates
 _POINTS = 400  # of a curve: more than a screen shows
+_RADII = 101  # at which the worst case is shown
 _CONFIDENCES = (0.5, 0.8, 0.9, 0.95, 0.99)
 _EXAMPLES = 4  # of a cell that costs something
 _SHOWN = 24  # classes of a matrix that still reads as one
@@ -173,12 +177,17 @@ def certificate(estimator: Any) -> dict[str, Any]:
         "gap": estimator.dual_gap_,
         "tol": estimator.tol,
         "n_iter": estimator.n_iter_,
-        "smoothing": getattr(estimator, "smoothing", 0.0),
+        "smoothing": smoothing_of(estimator),
     }
 
 
+def smoothing_of(estimator: Any) -> float:
+    """The smoothing that a model was trained with; those of rows had none before there was a choice."""
+    return float(getattr(estimator, "smoothing_", getattr(estimator, "smoothing", 0.0)))
+
+
 def risk(estimator: Any, unit: str, measured: float | None, largest: float | None) -> dict[str, Any]:
-    """Worst-case risk against radius, a line by definition, with the radii of confidences where they are known.
+    """Worst-case risk at radii, those of confidences among them where they are known.
 
     Parameters
     ----------
@@ -190,15 +199,15 @@ def risk(estimator: Any, unit: str, measured: float | None, largest: float | Non
     base = float(estimator.worst_case_risk(0.0))
     slope = float(estimator.worst_case_risk(1.0)) - base
     radius_of = getattr(estimator, "moment_radius", None)
-    marks = [[c, float(radius_of(c))] for c in _CONFIDENCES] if radius_of else []
+    radii = [float(radius_of(c)) for c in _CONFIDENCES] if radius_of else []
+    reach = 1.15 * radii[-1] if radii else (max(base, 0.1) / slope if slope > 0 else 1.0)
+    every = np.unique([*np.linspace(0.0, reach, _RADII), *radii]) if np.isfinite(reach) else np.zeros(1)
     return {
         "type": "risk",
         "title": "Worst case",
         "unit": unit,
-        "base": base,
-        "slope": slope,
-        "marks": marks,
-        "reach": 1.15 * marks[-1][1] if marks else (max(base, 0.1) / slope if slope > 0 else 1.0),
+        "points": [[r, float(estimator.worst_case_risk(r))] for r in every.tolist()],
+        "marks": [[c, r] for c, r in zip(_CONFIDENCES, radii, strict=False)],
         "measured": measured,
         "largest": largest,
     }

@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from nashlearn.report.page import plain
-from nashlearn.report.sections import certificate, comparison, risk
+from nashlearn.report.sections import certificate, comparison, risk, smoothing_of
 
 __all__ = ["Page", "PageOptions", "figure"]
 
@@ -118,15 +118,16 @@ def _certified(section: Mapping[str, Any]) -> Said:
 
 
 def _guaranteed(section: Mapping[str, Any]) -> Said:
-    base, unit, largest = section["base"], section["unit"], section["largest"]
+    bounds, unit, largest = dict(map(tuple, section["points"])), section["unit"], section["largest"]
+    base = bounds[0.0]
     said = f"If new labels have the moments of the training data, randomised answers have at most {figure(base)} {unit}"
     marks = dict(map(tuple, section["marks"]))
     if 0.95 not in marks:
         words = f"{said}, whatever else the distribution does."
         return ("Worst case", figure(base), f"{unit} at most, for the training moments"), words
-    bound = base + section["slope"] * marks[0.95]
+    bound = bounds.get(marks[0.95], np.nan)
     note, chance = f"{unit} at most, with 95 % confidence", f"at most {figure(bound)}."
-    if largest is not None and bound >= largest:
+    if largest is not None and not bound < largest:
         note = f"above the largest cost, {figure(largest)}: too few rows to say more"
         chance = "the bound says nothing: too few rows."
     return ("Worst case", figure(bound), note), f"{said}; allowing for chance with 95 % confidence, {chance}"
@@ -143,4 +144,6 @@ def _parameters(estimator: Any) -> dict[str, Any]:
         if value is None or not (name in _ALWAYS or (short and value != defaults.get(name))):
             continue
         found[name] = value if short else "a cost matrix" if hasattr(value, "__len__") else "given by a callable"
+    if "smoothing" in found:
+        found["smoothing"] = smoothing_of(estimator)
     return found

@@ -78,12 +78,8 @@ class _Table(Stakes):
 
     def _strategies(self) -> np.ndarray:
         """The equilibrium strategy (n, options) of the model for each row."""
-        p = np.asarray(self.model.predict_proba(self.X))
-        ranking = self.ranking(self.model)
-        if ranking is None:
-            return p
-        alone = ranking[1][:, None]
-        return np.hstack([p * (1.0 - alone), alone])
+        last, features = self._behind(self.model)
+        return np.asarray(last.strategy(features))
 
     def ranking(self, answerer: Any) -> tuple[np.ndarray, np.ndarray] | None:
         """Positions of the labels that it would give, and by what it abstains (largest first), or None."""

@@ -87,7 +87,7 @@ def tagging_report_data(
                 "answer": list(map(str, own[i].tolist())),
                 "likely": [likely(at, texts) for at in p],
             }
-            for i, p in zip(rows, model.predict_proba([X[i] for i in rows]), strict=True)
+            for i, p in zip(rows, model.strategy([X[i] for i in rows]), strict=True)
         ]
 
     sections = [

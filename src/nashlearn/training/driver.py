@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -60,6 +60,21 @@ class Trained:
     def loss(self) -> float:
         """The mean loss at ``w``, without the regulariser."""
         return self.objective - 0.5 * self.alpha * self.norm**2
+
+    def divided(self, unit: float) -> Trained:
+        """The same result of the loss divided by ``unit``, whose weights and regularised objective are too.
+
+        ``alpha/2 |w|^2 + mean loss(w)`` is ``unit`` times ``(unit alpha)/2 |w / unit|^2 + mean loss(w) / unit``.
+        Dual points and what rounds have told do not change.
+        """
+        return replace(
+            self,
+            w=self.w / unit,
+            alpha=self.alpha * unit,
+            norm=self.norm / unit,
+            objective=self.objective / unit,
+            error=self.error / unit,
+        )
 
 
 class Offer(NamedTuple):
@@ -161,8 +176,12 @@ def train(
     callback: Callable[[Round], object] | None = None,
     checkpoint: Checkpoint | None = None,
     advice: Callable[[], str] = scaling_advice,
+    unit: float = 1.0,
 ) -> Trained:
     """Minimise ``alpha/2 |w|^2 + mean loss`` to a relative duality gap of ``tol`` by the given method, or warn.
+
+    ``problem`` and ``alpha`` are in the units of the game. Whoever watches is told of, and gets, the result of the loss
+    divided by ``unit``, see :meth:`Trained.divided`; ``start`` is in those units too.
 
     Parameters
     ----------
@@ -178,6 +197,8 @@ def train(
     random_state : Generator, optional
     advice : callable
         Returns what to say about the scale of the features if training fails.
+    unit : float
+        Positive.
     """
     lacking = [name for name in method.needs if not hasattr(problem, name)]
     if lacking:
@@ -192,10 +213,11 @@ def train(
         max_time=max_time,
         callback=callback,
         bound=0.0 if problem.complete else -np.inf,  # costs are not negative, and so is no loss of a known label
+        unit=unit,
     )
     rng = np.random.default_rng() if random_state is None else random_state
     alpha = problem.alpha if alpha is None else alpha
-    run = Run(problem, alpha, tol, progress, rng, _fitting(start, method.shape(problem), alpha))
+    run = Run(problem, alpha, tol, progress, rng, _fitting(start, method.shape(problem), alpha, unit))
     state: Any = None
     try:
         with method.threads(problem):
@@ -212,15 +234,16 @@ def train(
     progress.warn_unless(tol, lambda: method.advice(run, advice), method.unit)
     w, error = progress.w, progress.primal_error
     Q, norm = method.dual_point(state), method.norm(problem, w)
-    return Trained(w, Q, alpha, norm, progress.primal, progress.gap, progress.n_iter, progress.rounds, error)
+    found = Trained(w, Q, alpha, norm, progress.primal, progress.gap, progress.n_iter, progress.rounds, error)
+    return found.divided(unit)
 
 
-def _fitting(start: Trained | np.ndarray | None, shape: tuple[int, ...], alpha: float) -> Trained | None:
+def _fitting(start: Trained | np.ndarray | None, shape: tuple[int, ...], alpha: float, unit: float) -> Trained | None:
     """An earlier result where it has this shape: that of other features, or of a kernel with other rows, has not."""
     if isinstance(start, np.ndarray):
         w = start.astype(np.float64)
-        start = Trained(w, np.empty((0, 0)), alpha, float(np.linalg.norm(w)), np.inf, np.inf, 0)
-    return start if start is not None and start.w.shape == shape else None
+        start = Trained(w, np.empty((0, 0)), alpha * unit, float(np.linalg.norm(w)), np.inf, np.inf, 0)
+    return start.divided(1.0 / unit) if start is not None and start.w.shape == shape else None
 
 
 def _step(run: Run, found: tuple[Any, Offer | None], checkpoint: Checkpoint | None) -> Any:

@@ -29,12 +29,18 @@ def _opened_checkpoint(estimator: Any, *data: Any) -> Checkpoint | None:
     return Checkpoint(estimator.checkpoint, fingerprint(type(estimator).__qualname__, parameters, *data))
 
 
-def train_as_asked(estimator: Any, problem: Any, method: Method, data: Sequence[Any], **more: Any) -> Trained:
-    """:func:`train` with the parameters of the estimator; ``data`` are what its checkpoint belongs to."""
+def train_as_asked(
+    estimator: Any, problem: Any, method: Method, data: Sequence[Any], *, unit: float = 1.0, **more: Any
+) -> Trained:
+    """:func:`train` with the parameters of the estimator; ``data`` are what its checkpoint belongs to.
+
+    ``alpha`` regularises the loss divided by ``unit``: the problem's own regularisation is ``alpha / unit``.
+    """
     return train(
         problem,
         method,
-        alpha=float(estimator.alpha),
+        alpha=float(estimator.alpha) / unit,
+        unit=unit,
         tol=estimator.tol,
         max_iter=estimator.max_iter,
         verbose=estimator.verbose,

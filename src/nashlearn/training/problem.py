@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nashlearn.kernels.newton import smoothed_rows
+from nashlearn.kernels.newton import smoothed_rows, tempered_rows
 from nashlearn.training.designs.row_products import rows_of, squared_norms
 from nashlearn.training.objective import Evaluation, evaluation, summed
 from nashlearn.training.rounding import EXTRA, rounding
@@ -103,9 +103,38 @@ class Problem:
 
     def evaluate(self, w: np.ndarray, smoothing: float) -> Evaluation:
         """Loss, gradient and plane at flat weights ``w``. Cost: the data twice, and a game for each row."""
-        return reduce(summed, (self._seen(part, block, w, smoothing) for part, block in self.blocks()))
+        if smoothing:
+            return self.tempered(w, smoothing)
+        return reduce(summed, (self._seen(part, block, w) for part, block in self.blocks()))
 
-    def _seen(self, part: slice, block: Any, w: np.ndarray, smoothing: float) -> Evaluation:
+    @cached_property
+    def _vertices(self) -> np.ndarray:
+        """The labels that occur, and those below them, as vertices."""
+        return np.ascontiguousarray(self.game.labels.vertex(np.arange(int(self.y.max(initial=-1)) + 1)))
+
+    def tempered(
+        self, w: np.ndarray, smoothing: float, Q: np.ndarray | None = None, P: np.ndarray | None = None
+    ) -> Evaluation:
+        """What :meth:`evaluate` returns for a positive smoothing; a block is read once for both products.
+
+        Strategies of all rows are written into ``Q`` (n, k) and ``P`` (n, options) where these are given; games are
+        sought from what ``P`` holds, strategies or NaN.
+        """
+        W, G, totals = w.reshape(self.shape), np.zeros(self.shape), np.zeros(3)
+        codes = self.y.astype(np.intp, copy=False)
+        spare = np.full((min(self._step, self.n), self.n_options), np.nan) if P is None else P
+        for part, block in self.blocks():
+            scores = np.ascontiguousarray(self.design.scores(block, W))
+            p = spare[: part.stop - part.start] if P is None else P[part]
+            q = None if Q is None else Q[part]
+            totals += tempered_rows(
+                self.loss, smoothing, scores, codes[part], self._vertices, self.omega[part], q, p
+            )  # fmt: skip
+            self.design.add_moments(block, scores, G)
+        loss, risk, entropy = totals.tolist()
+        return Evaluation(loss, G.ravel(), risk, risk - entropy)
+
+    def _seen(self, part: slice, block: Any, w: np.ndarray) -> Evaluation:
         scores, Y, omega = self.design.scores(block, w.reshape(self.shape)), self.truth(part), self.omega[part]
 
         def slope(q: np.ndarray) -> np.ndarray:
@@ -114,7 +143,7 @@ class Problem:
             return G.ravel()
 
         agreed = float(omega @ np.einsum("ij,ij->i", scores, Y))
-        return evaluation(self.game.equilibria(scores, smoothing), omega, agreed, slope)
+        return evaluation(self.game.equilibria(scores), omega, agreed, slope)
 
     def primal(self, w: np.ndarray) -> float:
         """``P(w)``."""
@@ -134,15 +163,30 @@ class Problem:
             sizes += np.asarray(abs(block).T @ self.omega[part]).ravel()
         return sizes, float(self.omega @ np.sqrt(self.squared_diameters()))
 
-    def error(self, w: np.ndarray, Q: np.ndarray | None = None) -> float:
+    def error(self, w: np.ndarray, Q: np.ndarray | None = None, smoothing: float = 0.0) -> float:
         """How wrong rounding may make ``P(w)``, or ``D(Q)`` where ``w`` is ``w(Q)``."""
+        if Q is not None:
+            return self.dual_error(w, self.game.labels.outside(Q), smoothing)
+        return rounding(self._terms, self._unit(smoothing), self.design.reach(self._sizes[0], w))
+
+    def dual_error(self, w: np.ndarray, outside: float = 0.0, smoothing: float = 0.0) -> float:
+        """How wrong rounding may make the dual at strategies that miss the simplex by ``outside``, with weights ``w``.
+
+        Replies to the tempered game are normalised, and miss it by less than the terms count.
+        """
         sizes, spread = self._sizes
+        unit, reach = self._unit(smoothing), self.design.reach(sizes, w)
+        return rounding(self._terms, unit, reach, outside=outside, spread=spread, alpha=self.alpha)
+
+    @property
+    def _terms(self) -> float:
+        """Terms of the sums that an objective is made of."""
         longest = np.diff(self.X.indptr).max(initial=0) if sp.issparse(self.X) else self.d
-        terms = min(self.n, self._step) + -(-self.n // self._step) + longest + self.k + EXTRA
-        reach, unit = self.design.reach(sizes, w), self.game.unit
-        if Q is None:
-            return rounding(terms, unit, reach)
-        return rounding(terms, unit, reach, outside=self.game.labels.outside(Q), spread=spread, alpha=self.alpha)
+        return min(self.n, self._step) + -(-self.n // self._step) + longest + self.k + EXTRA
+
+    def _unit(self, smoothing: float) -> float:
+        """The size of the values of games: of costs, and of entropies and their logarithms."""
+        return self.game.unit + smoothing * (1.0 + float(np.log(self.k + 1.0)))
 
     def tidied(self, w: np.ndarray) -> np.ndarray:
         """``w`` itself, or weights that are no worse and that the design prefers."""

@@ -21,7 +21,7 @@ _UNEVEN = 1e4  # ratio of the sizes of two features from which their scale is li
 
 
 class Round(NamedTuple):
-    """The certificate after a round of training.
+    """The certificate after a round of training, in the units of the loss that the user named.
 
     Attributes
     ----------
@@ -88,6 +88,8 @@ class Progress:
         Called with each :class:`Round`.
     bound : float, optional
         A lower bound of the objective that is known beforehand, without error.
+    unit : float, optional
+        What training counts in: rounds tell objectives divided by it. Gaps are relative and have no unit.
     """
 
     def __init__(
@@ -99,8 +101,9 @@ class Progress:
         max_time: float | None = None,
         callback: Callable[[Round], object] | None = None,
         bound: float = -np.inf,
+        unit: float = 1.0,
     ):
-        self.tol, self.max_iter, self.verbose = tol, max_iter, verbose
+        self.tol, self.max_iter, self.verbose, self.unit = tol, max_iter, verbose, unit
         self.max_time, self.callback = max_time, callback
         self.primal, self.dual, self._bound = np.inf, bound, bound
         self.primal_error = self.dual_error = 0.0  # how wrong rounding may have made them
@@ -153,7 +156,7 @@ class Progress:
         if dual - dual_error > self.dual - self.dual_error:
             self.dual, self.dual_error = float(dual), dual_error
         seconds = self._before + time.perf_counter() - self._began
-        self.rounds.append(Round(self.n_iter, seconds, self.primal, self.dual, self.gap))
+        self.rounds.append(Round(self.n_iter, seconds, self.primal / self.unit, self.dual / self.unit, self.gap))
         return self.rounds[-1]
 
     def settle(self, primal: float) -> None:
@@ -165,7 +168,7 @@ class Progress:
         """Exchange the best weights for others that are no worse but for rounding."""
         self.primal, self.primal_error, self.w = float(primal), error, w
         if self.rounds:
-            self.rounds[-1] = self.rounds[-1]._replace(objective=self.primal, gap=self.gap)
+            self.rounds[-1] = self.rounds[-1]._replace(objective=self.primal / self.unit, gap=self.gap)
 
     def offer(self, w: np.ndarray, primal: float, dual: float, *errors: float) -> None:
         """As :meth:`keep`, and tell whoever watches."""

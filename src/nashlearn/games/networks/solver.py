@@ -14,6 +14,8 @@ from nashlearn.games.networks.outcome import warn_of_gap
 __all__ = ["Solver"]
 
 _MAX_ITER = 10_000  # sweeps of a smoothed game
+_PATIENCE = 5  # rounds of sweeps between attempts to extend them,
+_FURTHEST = 1e4  # by so many times a round at most
 _FORBIDDEN = 1e-7  # mass on forbidden pairs that is rounding
 _ROUNDING = 1e-7  # gap of a game without smoothing that its scale accounts for
 
@@ -89,15 +91,60 @@ class Solver:
     def _swept(
         self, f: np.ndarray, T: np.ndarray, smoothing: float, tol: float, state: tuple[np.ndarray, ...], max_iter: int
     ) -> Equilibrium:
-        """Sweep a smoothed game to a gap of ``tol``."""
+        """Sweep a smoothed game to a gap of ``tol``.
+
+        Where nodes depend on each other strongly, sweeps move them a small part of the way, again and again. So now and
+        then the last two rounds are extended to where they would end as a geometric series, if that lowers the bound.
+        """
         f, T = self._left(f, T)
-        for _ in range(0, max_iter, self.sweeps):
-            found = self.improve(f, T, smoothing, state, min(self.sweeps, max_iter))
-            if not self._avoids(T, found.q[1]):
-                found = replace(found, value=found.value + found.gap, gap=np.float64(np.inf))  # type: ignore[arg-type]
+        last, before = [part.copy() for part in state], np.inf
+        for done in range(0, max_iter, self.sweeps):
+            found = self._round(f, T, smoothing, state, min(self.sweeps, max_iter))
             if found.gap <= tol:
                 break
+            moves = [part - old for part, old in zip(state, last, strict=True)]
+            length = float(np.sqrt(sum((move**2).sum() for move in moves)))
+            if done // self.sweeps % _PATIENCE == _PATIENCE - 1 and length < before:
+                further = length / (before - length) if before < np.inf else 0.0
+                found = self._extended(f, T, smoothing, state, moves, min(further, _FURTHEST), found)
+                if found.gap <= tol:
+                    break
+            last, before = [part.copy() for part in state], length
         return found
+
+    def _round(
+        self, f: np.ndarray, T: np.ndarray, smoothing: float, state: tuple[np.ndarray, ...], sweeps: int
+    ) -> Equilibrium:
+        """A round of sweeps; the gap is infinite while ``q`` has not left what is forbidden."""
+        found = self.improve(f, T, smoothing, state, sweeps)
+        if not self._avoids(T, found.q[1]):
+            found = replace(found, value=found.value + found.gap, gap=np.float64(np.inf))  # type: ignore[arg-type]
+        return found
+
+    def _extended(
+        self,
+        f: np.ndarray,
+        T: np.ndarray,
+        smoothing: float,
+        state: tuple[np.ndarray, ...],
+        moves: list[np.ndarray],
+        further: float,
+        found: Equilibrium,
+    ) -> Equilibrium:
+        """Go on by ``further`` times the ``moves``, replies within their simplices, where the bound falls by that."""
+        p, falling = state[0], moves[0] < 0
+        if falling.any():
+            further = min(further, float((p[falling] / -moves[0][falling]).min()))
+        if not (further > 0 and found.gap < np.inf):
+            return found
+        trial = tuple(part + further * move for part, move in zip(state, moves, strict=True))
+        np.maximum(trial[0], 0.0, out=trial[0])
+        reached = self._round(f, T, smoothing, trial, 1)
+        if not reached.value + reached.gap < found.value + found.gap:
+            return found
+        for part, new in zip(state, trial, strict=True):
+            part[:] = new
+        return reached
 
     def _left(self, f: np.ndarray, T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Scores without labels and pairs that are in no labelling, as far as sweeps need that."""

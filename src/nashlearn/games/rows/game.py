@@ -48,9 +48,9 @@ class RowGame(Game):
         """Equilibrium of every row of ``scores`` (n, labels), in their precision; cost as its loss says.
 
         A score of ``-inf`` rules its label out. A row with NaN gives NaN. ``smoothing`` is entropic: it
-        adds ``smoothing H(q)`` to the adversary's reward, so that ``q`` is unique and no label has probability 0. Either
-        game is solved exactly, up to rounding; ``tol`` matters only where rounding is worse than that, ``start`` only
-        with smoothing.
+        adds ``smoothing H(q)`` to the adversary's reward, so that ``q`` is unique and no label has probability 0.
+        Either game is solved exactly, up to rounding; ``tol`` matters only where rounding is worse than that, ``start``
+        only with smoothing.
         """
         scores, smoothing = self._checked(scores), not_negative("smoothing", smoothing)
         found = self.equilibria(scores, smoothing, joblib.effective_n_jobs(n_jobs), start)

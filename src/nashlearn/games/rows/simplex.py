@@ -73,6 +73,11 @@ class SimplexGame(RowGame):
         """The risk of a game without scores, ``F(0)``: the unit of its scores; 1 where nothing costs."""
         return float(self.solve(np.zeros((1, self.n_labels))).value[0]) or 1.0
 
+    @cached_property
+    def largest(self) -> float:
+        """The largest entry of the cost matrix, the unit of smoothing; 1 where nothing costs."""
+        return float(self.costs.max()) or 1.0
+
     @property
     def unit(self) -> float:
         """The size of the numbers that values are computed from, to which they are exact."""

@@ -73,4 +73,4 @@ class ThresholdGame(RowGame):
         self.params = Thresholds(m)
         self.n_labels = self.n_options = m
         self.uncertain = np.full(m, 0.5)
-        self.scale = self.unit = 1.0
+        self.scale = self.unit = self.largest = 1.0

@@ -111,35 +111,35 @@
   }
 
   function risk(section) {
-    const bound = (radius) => section.base + section.slope * radius;
-    let radius = section.marks.length ? section.marks[Math.min(3, section.marks.length - 1)][1] : 0;
-    const reached = Math.max(bound(section.reach), section.measured || 0);
+    const { points } = section;
+    const chosen = section.marks.length ? section.marks[Math.min(3, section.marks.length - 1)][1] : 0;
+    let at = Math.max(
+      points.findIndex(([radius]) => radius >= chosen),
+      0,
+    );
+    const [reach, highest] = points.at(-1);
+    const reached = Math.max(highest, section.measured || 0);
     const top = section.largest === null ? 1.06 * reached : Math.min(1.06 * reached, 1.3 * section.largest);
     const chart = charts.lines("Worst-case risk against radius", 320, () => {
       const rules = section.marks.map(([c, r]) => ({ x: r, name: [0.5, 0.95, 0.99].includes(c) ? percent(c) : "" }));
       if (section.measured !== null) rules.push({ y: section.measured, name: "measured here", kind: "rival" });
-      if (section.largest !== null && bound(section.reach) > 0.8 * section.largest)
+      if (section.largest !== null && highest > 0.8 * section.largest)
         rules.push({ y: section.largest, name: "the most an answer can cost", kind: "peer" });
       return {
-        series: [
-          {
-            name: "bound",
-            kind: "model",
-            points: [0, 0.25, 0.5, 0.75, 1].map((t) => [t * section.reach, bound(t * section.reach)]),
-          },
-        ],
+        series: [{ name: "bound", kind: "model", points }],
         x: { label: "radius: how far the moments may move" },
         y: { label: section.unit, domain: [0, top] },
         rules,
-        marks: [{ x: radius, y: Math.min(bound(radius), top), kind: "model" }],
+        marks: [{ x: points[at][0], y: Math.min(points[at][1], top), kind: "model" }],
       };
     });
     const out = h("dl", { class: "readout" });
     function say() {
+      const [radius, bound] = points[at];
       const known = section.marks.filter(([, r]) => r <= radius + 1e-12).map(([c]) => c);
       const rows = [
         ["radius", figure(radius)],
-        ["at most, in the worst case", figure(bound(radius))],
+        ["at most, in the worst case", figure(bound)],
       ];
       if (section.marks.length)
         rows.push([
@@ -155,11 +155,11 @@
     const input = h("input", {
       type: "range",
       min: 0,
-      max: 1000,
-      value: Math.round((1000 * radius) / section.reach),
+      max: points.length - 1,
+      value: at,
       "aria-label": "Radius",
       oninput: () => {
-        radius = (section.reach * Number(input.value)) / 1000;
+        at = Number(input.value);
         say();
         chart.redraw();
       },

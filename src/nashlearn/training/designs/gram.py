@@ -19,6 +19,7 @@ _NAMED = ("rbf", "poly", "laplacian")
 _INDEFINITE = 1e-8  # an eigenvalue below minus this share of the largest is no rounding
 _PROBE = 500
 _CHUNK = 1 << 20  # bytes of kernel values computed together
+_SPARE = 1 << 24  # bytes of rows that are made for a product and not kept
 
 
 class Kernel:
@@ -171,6 +172,39 @@ class Gram:
         evicted = self._owner[order]
         self._slot[evicted[evicted >= 0]] = -1
         return order
+
+    def product(self, V: np.ndarray) -> np.ndarray:
+        """The matrix times ``V`` (n, m). As many rows as fit are kept for the next time; others are made again.
+
+        Cost: O(n^2 m), and the kernel's values of the rows that are not kept.
+        """
+        some = np.flatnonzero(V.any(axis=1))
+        if some.size <= min(self.capacity, self.n // 2):
+            return self.columns(some, V[some])
+        free = np.flatnonzero(self._owner < 0)
+        new = np.flatnonzero(self._slot < 0)[: free.size]
+        step = max(1, _CHUNK // (8 * self.n))
+        for start in range(0, new.size, step):
+            some, slots = new[start : start + step], free[start : start + step]
+            self._rows[slots] = self._values(some)
+            self._slot[some], self._owner[slots] = slots, some
+        found = np.empty((self.n, V.shape[1]))
+        found[self._owner] = self._rows @ V
+        others = np.flatnonzero(self._slot < 0)
+        step = max(1, _SPARE // (8 * self.n))
+        for start in range(0, others.size, step):
+            some = others[start : start + step]
+            found[some] = self._values(some) @ V
+        return found
+
+    def columns(self, some: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """The columns of some examples, at most ``capacity`` of them, times ``V`` (some, m)."""
+        slots = self.rows(some)
+        if slots.max(initial=-1) >= some.size:
+            return np.ascontiguousarray((V.T @ self._rows[slots]).T)
+        ordered = np.empty_like(V)  # as the rows are kept, which need not be copied then
+        ordered[slots] = V
+        return np.ascontiguousarray((ordered.T @ self._rows[: some.size]).T)
 
     def square(self, wanted: np.ndarray, slots: np.ndarray) -> np.ndarray:
         """The principal submatrix of rows that ``rows`` has just returned the slots of."""

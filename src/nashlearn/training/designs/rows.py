@@ -12,9 +12,9 @@ import numpy as np
 import scipy.linalg as sl
 import scipy.sparse as sp
 
-from nashlearn.training.designs.row_products import compressed
+from nashlearn.training.designs.row_products import rows_of
 
-__all__ = ["PerClass", "Shared", "diagonals"]
+__all__ = ["Cumulative", "PerClass", "Shared", "diagonals"]
 
 
 def _dense(block: Any) -> np.ndarray:
@@ -30,28 +30,85 @@ def diagonals(J: np.ndarray, k: int) -> np.ndarray:
     return J[[c * (c + 3) // 2 for c in range(k)]]
 
 
-def _ridge_solve(A: np.ndarray, b: np.ndarray, ridge: float) -> np.ndarray:
-    """Solve a positive semidefinite system; collinear features get the ridge and a trace of jitter."""
+def _ridge_factor(A: np.ndarray, ridge: float) -> Any:
+    """Factor a positive semidefinite matrix (overwritten); collinear features get the ridge and a trace of jitter."""
     diagonal = np.einsum("jj->j", A)
     diagonal += ridge + 1e-10 * diagonal.mean()
-    return sl.cho_solve(sl.cho_factor(A, lower=True, overwrite_a=True, check_finite=False), b, check_finite=False)
+    return sl.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
 
 
-class PerClass:
+_AFFORDABLE = 4  # operations for a matrix of second moments, in those of a product of the data with the weights
+_CACHED = 2000  # weights
+_ROWS = 8  # rows per weight from which second moments are estimated well enough to scale by
+
+
+class RowDesign:
+    """What designs share that say how they add second moments, ``add_gram``.
+
+    Attributes
+    ----------
+    shape, size
+        Of the weights.
+    common : int
+        Weights in each of the parts that have the same second moments.
+    """
+
+    shape: tuple[int, ...]
+    size: int
+    common: int
+
+    def add_gram(self, block: Any, share: np.ndarray, A: np.ndarray) -> None:
+        """Add the second moments (common, common) of a block to ``A``, at least their lower triangle."""
+        raise NotImplementedError
+
+    def add_diagonal(self, block: Any, diagonal: np.ndarray, out: np.ndarray) -> None:
+        """Add the diagonal of a block's curvature to ``out``, shaped as the weights."""
+        raise NotImplementedError
+
+    def least_squares(self, problem: Any, moments: np.ndarray) -> np.ndarray:
+        """Weights whose scores best fit, in mean square, the residual that ``moments`` came from."""
+        A = np.zeros((self.common, self.common))
+        for part, block in problem.blocks():
+            self.add_gram(block, problem.omega[part], A)
+        found = sl.cho_solve(_ridge_factor(A, problem.alpha), moments.reshape(-1, self.common).T, check_finite=False)
+        return found.T.reshape(self.shape)
+
+    def metric(self, problem: Any, ridge: float) -> np.ndarray:
+        """The inverse (common, common) of the second moments with a ridge, or (common,) of their diagonal.
+
+        A matrix where that costs no more than a few evaluations, from no more rows than that needs.
+        """
+        m, n, X = self.common, problem.n, problem.X
+        if m**3 > _AFFORDABLE * problem.k * (X.nnz if sp.issparse(X) else X.size):
+            out = np.zeros(self.shape)
+            for part, block in problem.blocks():
+                self.add_diagonal(block, np.broadcast_to(problem.omega[part], (problem.k, block.shape[0])), out)
+            diagonal = out.reshape(-1, m)[0]
+            return 1.0 / (ridge + diagonal + 1e-10 * diagonal.mean())
+        A, stride = np.zeros((m, m)), max(1, n // max(_ROWS * m, 1000))
+        step = 4096 * stride
+        for start in range(0, n, step):
+            part = slice(start, start + step, stride)
+            self.add_gram(X[part].astype(np.float64, copy=False), stride * problem.omega[part], A)
+        inverse = sl.cho_solve(_ridge_factor(A, ridge), np.eye(m), overwrite_b=True, check_finite=False)
+        return 0.5 * (inverse + inverse.T)
+
+
+class PerClass(RowDesign):
     """Weights (k, d + 1), one row per class; the last column multiplies the constant feature ``bias``."""
 
     sweepable = True
 
     def __init__(self, k: int, d: int, bias: float):
         self.k, self.d, self.bias = k, d, bias
-        self.shape = (k, d + 1)
+        self.shape, self.common = (k, d + 1), d + 1
         self.size = k * (d + 1)
 
     def scores(self, block: Any, W: np.ndarray) -> np.ndarray:
         """``W x`` of every row of a block, (rows, k)."""
-        if sp.issparse(block):
+        if self._compiled(block):
             scores = np.empty((block.shape[0], self.k))
-            compressed(block, self.bias).all_scores(np.ascontiguousarray(W.T), scores)
+            rows_of(block, self.bias).all_scores(np.ascontiguousarray(W.T if sp.issparse(block) else W), scores)
             return scores
         scores = block @ W[:, : self.d].T
         scores += self.bias * W[:, self.d]
@@ -59,13 +116,17 @@ class PerClass:
 
     def add_moments(self, block: Any, residual: np.ndarray, G: np.ndarray) -> None:
         """Add ``sum_i residual_i x_i'`` to ``G``."""
-        if sp.issparse(block):
-            across = np.zeros((self.d + 1, self.k))
-            compressed(block, 0.0).add_moments(np.ascontiguousarray(residual), across)
-            G[:, : self.d] += across[: self.d].T
-        else:
-            G[:, : self.d] += residual.T @ block
+        if self._compiled(block):
+            found = np.zeros((self.d + 1, self.k) if sp.issparse(block) else self.shape)
+            rows_of(block, self.bias).add_moments(np.ascontiguousarray(residual), found)
+            G += found.T if sp.issparse(block) else found
+            return
+        G[:, : self.d] += residual.T @ block
         G[:, self.d] += self.bias * residual.sum(axis=0)
+
+    def _compiled(self, block: Any) -> bool:
+        """Whether own loops are faster than BLAS: for sparse rows, and for weights that stay in the first cache."""
+        return sp.issparse(block) or self.size <= _CACHED
 
     def add_curvature(self, block: Any, J: np.ndarray, H: np.ndarray) -> None:
         """Add the curvature of a block to ``H``; ``J`` holds the lower triangles of its rows' Jacobians, packed."""
@@ -101,20 +162,17 @@ class PerClass:
         """``|(e_a - e_b) x'|^2`` for examples of these squared norms."""
         return 2.0 * (sqnorms + self.bias**2)
 
-    def least_squares(self, problem: Any, moments: np.ndarray) -> np.ndarray:
-        """Weights whose scores best fit, in mean square, the residual that ``moments`` came from."""
-        gram = np.zeros((self.d + 1, self.d + 1))
-        for part, block in problem.blocks():
-            share = problem.omega[part, None]
-            weighted = block.multiply(share) if sp.issparse(block) else block * share
-            gram[: self.d, : self.d] += _dense(weighted.T @ block)
-            gram[self.d, : self.d] += self.bias * np.asarray(weighted.sum(axis=0)).ravel()
-        gram[: self.d, self.d] = gram[self.d, : self.d]
-        gram[self.d, self.d] = self.bias**2
-        return _ridge_solve(gram, moments.T, problem.alpha).T
+    def add_gram(self, block: Any, share: np.ndarray, A: np.ndarray) -> None:
+        """Add the second moments of the rows and the constant feature to ``A``."""
+        weighted = block.multiply(share[:, None]).tocsr() if sp.issparse(block) else block * share[:, None]
+        A[: self.d, : self.d] += _dense(weighted.T @ block)
+        means = self.bias * np.asarray(weighted.sum(axis=0)).ravel()
+        A[self.d, : self.d] += means
+        A[: self.d, self.d] += means
+        A[self.d, self.d] += self.bias**2 * share.sum()
 
 
-class Shared:
+class Shared(RowDesign):
     """Weights ``(w, b)`` of size d + m: the m scores are ``w x + b_l``, one direction cut by m thresholds ``-b``."""
 
     sweepable = False
@@ -122,7 +180,7 @@ class Shared:
     def __init__(self, m: int, d: int):
         self.m, self.d = m, d
         self.shape = (d + m,)
-        self.size = d + m
+        self.size = self.common = d + m
 
     def scores(self, block: Any, w: np.ndarray) -> np.ndarray:
         """``w x + b`` of every row of a block, (rows, m)."""
@@ -162,11 +220,60 @@ class Shared:
         """Squared distance between the moments of the lowest and the highest label."""
         return self.m**2 * sqnorms + self.m
 
-    def least_squares(self, problem: Any, moments: np.ndarray) -> np.ndarray:
-        """Weights whose scores best fit, in mean square, the residual that ``moments`` came from."""
-        H = np.zeros((self.size, self.size))
-        packed = np.ones((self.m * (self.m + 1) // 2, 1))
-        for part, block in problem.blocks():
-            self.add_curvature(block, packed * problem.omega[part], H)
-        H = np.tril(H) + np.tril(H, -1).T
-        return _ridge_solve(H, moments, problem.alpha)
+    def add_gram(self, block: Any, share: np.ndarray, A: np.ndarray) -> None:
+        """Add the second moments of the thresholds' features to ``A``, its lower triangle."""
+        self.add_curvature(block, np.broadcast_to(share, (self.m * (self.m + 1) // 2, share.size)), A)
+
+
+class Cumulative(Shared):
+    """The weights ``(w, b)`` of :class:`Shared`, which score the ``m + 1`` ordered labels themselves.
+
+    Label ``j`` lies above ``j`` thresholds and collects what these are worth, ``f_j = sum_{l < j} (w x + b_l)``: the
+    lowest one scores 0. Whatever the order of ``b``, that is a game of labels with its certificate; training leaves the
+    order as it is, since sorting raises the score of every label but the two outer ones, and may raise the objective.
+    """
+
+    def __init__(self, m: int, d: int):
+        super().__init__(m, d)
+        self.places = np.arange(m + 1.0)
+
+    def scores(self, block: Any, w: np.ndarray) -> np.ndarray:
+        """Scores (rows, m + 1) of every row of a block."""
+        return np.outer(block @ w[: self.d], self.places) + np.append(0.0, np.cumsum(w[self.d :]))
+
+    def add_moments(self, block: Any, residual: np.ndarray, G: np.ndarray) -> None:
+        """Add the adjoint of the scores at ``residual`` to ``G``."""
+        G[: self.d] += block.T @ (residual @ self.places)
+        G[self.d :] += _sums_above(residual.sum(axis=0))
+
+    def add_curvature(self, block: Any, J: np.ndarray, H: np.ndarray) -> None:
+        """Add the curvature of a block to ``H``; ``J`` holds the lower triangles of its rows' Jacobians, packed."""
+        block, k = _dense(block), self.m + 1
+        full = np.empty((k, k, J.shape[1]))
+        below = np.tril_indices(k)
+        full[below] = full[below[::-1]] = J
+        full = _sums_above(_sums_above(full).swapaxes(0, 1))  # of thresholds
+        each = full.sum(axis=1)
+        H[: self.d, : self.d] += (block * each.sum(axis=0)[:, None]).T @ block
+        H[self.d :, : self.d] += each @ block
+        H[self.d :, self.d :] += full.sum(axis=2)
+
+    def add_diagonal(self, block: Any, diagonal: np.ndarray, out: np.ndarray) -> None:
+        """Add roughly the diagonal of a block's curvature: as if labels, ranked from the middle, moved by themselves."""
+        out[: self.d] += _squares(block).T @ (np.square(self.places - 0.5 * self.m) @ diagonal)
+        out[self.d :] += 0.25 * diagonal.sum()
+
+    def tidied(self, w: np.ndarray) -> np.ndarray:
+        """``w``."""
+        return w
+
+    def add_gram(self, block: Any, share: np.ndarray, A: np.ndarray) -> None:
+        """Add the second moments of the labels' features, less their mean over labels, to ``A``."""
+        k = self.m + 1
+        centred = (np.eye(k) - 1.0 / k)[np.tril_indices(k)]
+        self.add_curvature(block, np.outer(centred, share), A)
+
+
+def _sums_above(x: np.ndarray) -> np.ndarray:
+    """``sum_{j > l} x_j`` along the first axis, for all ``l`` but the last."""
+    return np.cumsum(x[:0:-1], axis=0)[::-1]

@@ -17,7 +17,7 @@ from nashlearn.training.methods.ascent import listed
 from nashlearn.training.methods.ray import Ray
 from nashlearn.training.rounding import EXTRA, UNIT, rounding
 
-__all__ = ["KernelProblem", "SpanPerClass", "SpanShared"]
+__all__ = ["KernelProblem", "SpanCumulative", "SpanPerClass", "SpanShared"]
 
 
 class SpanPerClass:
@@ -26,6 +26,7 @@ class SpanPerClass:
     def __init__(self, k: int):
         self.k = self.functions = k
         self.offset = 0.0  # the constant feature, where there is one, is part of the kernel
+        self.copies = 1  # how often a function's value counts in a loss
 
     def reduce(self, C: np.ndarray) -> np.ndarray:
         """The coefficients that multiply the Gram matrix, (n, functions)."""
@@ -54,7 +55,7 @@ class SpanPerClass:
         return 2.0 * diagonal
 
     def reach(self, scores: np.ndarray) -> np.ndarray:
-        """What the sizes of scores (n, k) may change of each loss, up to a factor."""
+        """How large the scores (n, k) of an example are in its loss, up to a factor."""
         return np.abs(scores).max(axis=1)
 
     def tidied(self, C: np.ndarray) -> np.ndarray:
@@ -73,6 +74,7 @@ class SpanShared:
     def __init__(self, m: int):
         self.k, self.functions = m, 1
         self.offset = 1.0  # what an offset adds to the diagonal of a score
+        self.copies = m
 
     def reduce(self, C: np.ndarray) -> np.ndarray:
         """The coefficients that multiply the Gram matrix, (n, 1)."""
@@ -80,11 +82,11 @@ class SpanShared:
 
     def scores(self, KC: np.ndarray, C: np.ndarray) -> np.ndarray:
         """Scores from the Gram matrix times the reduced coefficients."""
-        return KC + C.sum(axis=0)
+        return KC + self.offsets(C)
 
     def square(self, K: np.ndarray, KC: np.ndarray, C: np.ndarray) -> tuple[Any, np.ndarray]:
         """Rows and "weights" of a working set for the sweeps."""
-        return SharedSquare(K), np.concatenate([KC[0], C.sum(axis=0)])[None, :]
+        return SharedSquare(K), np.concatenate([KC[0], self.offsets(C)])[None, :]
 
     def covariance(self, K: np.ndarray, U: np.ndarray, owner: np.ndarray) -> np.ndarray:
         """``U A U'`` for directions ``U`` in the scores of their owners."""
@@ -102,7 +104,7 @@ class SpanShared:
         return self.k**2 * diagonal + self.k
 
     def reach(self, scores: np.ndarray) -> np.ndarray:
-        """What the sizes of scores (n, m) may change of each loss, up to a factor."""
+        """How large the scores (n, m) of an example are in its loss, up to a factor."""
         return np.abs(scores).sum(axis=1)
 
     def tidied(self, C: np.ndarray) -> np.ndarray:
@@ -110,13 +112,60 @@ class SpanShared:
 
         Offsets are sums over examples and the function's coefficients sums over thresholds, so these change places.
         """
-        offsets = C.sum(axis=0)
+        offsets = self.offsets(C)
         return C if (np.diff(offsets) <= 0.0).all() else C[:, np.argsort(-offsets, kind="stable")]
+
+    def offsets(self, C: np.ndarray) -> np.ndarray:
+        """What each threshold adds to the function, (m,)."""
+        return C.sum(axis=0)
 
     def lists(self, near: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Examples to visit and the class of each visit."""
         n = near.shape[0]
         return np.repeat(np.arange(n), self.k), np.arange(n * self.k + 1), np.tile(np.arange(self.k), n)
+
+
+class SpanCumulative:
+    """One function ``g`` with ``k - 1`` offsets for ``k`` ordered labels: score ``j`` is ``sum_{l < j} g(x) + b_l``.
+
+    Coefficients (n, k) are those of label scores; their sums over the labels above each threshold multiply ``K``.
+    ``constant`` is the feature that each offset sees.
+    """
+
+    def __init__(self, k: int, constant: float = 1.0):
+        self.k, self.functions = k, 1
+        self.offset = constant**2
+        self.copies = k - 1
+
+    def above(self, C: np.ndarray) -> np.ndarray:
+        """The coefficients (n, k - 1) of thresholds: those of all labels above each."""
+        return np.cumsum(C[:, :0:-1], axis=1)[:, ::-1]
+
+    def reduce(self, C: np.ndarray) -> np.ndarray:
+        """The coefficients that multiply the Gram matrix, (n, 1)."""
+        return self.above(C).sum(axis=1, keepdims=True)
+
+    def offsets(self, C: np.ndarray) -> np.ndarray:
+        """What each threshold adds to the function, (k - 1,)."""
+        return self.offset * self.above(C).sum(axis=0)
+
+    def scores(self, KC: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """Scores from the Gram matrix times the reduced coefficients."""
+        scores = np.zeros((len(KC), self.k))
+        np.cumsum(KC + self.offsets(C), axis=1, out=scores[:, 1:])
+        return scores
+
+    def squared_diameters(self, diagonal: np.ndarray) -> np.ndarray:
+        """Squared distance between the moments of the lowest and the highest label."""
+        return self.copies**2 * diagonal + self.copies * self.offset
+
+    def reach(self, scores: np.ndarray) -> np.ndarray:
+        """How large the scores (n, k) of an example are in its loss, up to a factor."""
+        return np.abs(np.diff(scores, axis=1)).sum(axis=1)
+
+    def tidied(self, C: np.ndarray) -> np.ndarray:
+        """``C``."""
+        return C
 
 
 @dataclass
@@ -171,23 +220,35 @@ class KernelProblem:
         """``|w|`` of the function with coefficients ``C``."""
         return float(np.sqrt(max(np.vdot(C, self.scores(C)), 0.0)))
 
-    def primal(self, C: np.ndarray) -> float:
+    def spread(self, C: np.ndarray) -> np.ndarray:
+        """Scores as :meth:`scores` has them, faster and less exact: one matrix product."""
+        return self.span.scores(self.gram.product(self.span.reduce(C)), C)
+
+    def spread_error(self, C: np.ndarray) -> float:
+        """How wrong rounding may have made the product behind :meth:`spread`."""
+        reduced = self.span.reduce(C)
+        return UNIT * (self.gram.n + 1) * self._way(np.arange(self.gram.n), reduced)
+
+    def primal(self, C: np.ndarray, smoothing: float = 0.0) -> float:
         """The objective at coefficients ``C``."""
         scores = self.scores(C)
         half = 0.5 * self.alpha * float(np.vdot(C, scores))
-        return Ray(self.game, scores, self.truth(), self.omega, half).at(1.0)[0]
+        return Ray(self.game, scores, self.truth(), self.omega, half, smoothing=smoothing).at(1.0)[0]
 
     def error(self, C: np.ndarray) -> float:
         """How wrong rounding may make the objective at coefficients ``C``."""
         KC, wrong = self.products(C)
         return self.error_at(C, self.span.scores(KC.T, C), wrong)
 
-    def error_at(self, C: np.ndarray, scores: np.ndarray, wrong: float, Q: np.ndarray | None = None) -> float:
-        """How wrong rounding may make the objective at ``C``, or the dual at ``Q``, if scores may be by ``wrong``."""
-        wrong += UNIT * self.gram.n * float(np.abs(C).sum(axis=0).max()) * self.span.offset
-        terms, unit = self.gram.n + self.span.k + EXTRA, self.game.unit
+    def error_at(
+        self, C: np.ndarray, scores: np.ndarray, wrong: float, Q: np.ndarray | None = None, smoothing: float = 0.0
+    ) -> float:
+        """How wrong rounding may make the objective at ``C``, or the dual at ``Q``, if functions may be by ``wrong``."""
+        wrong += UNIT * self.gram.n * float(np.abs(C).sum()) * self.span.offset
+        terms = self.gram.n + self.span.k + EXTRA
+        unit = self.game.unit + smoothing * np.log(self.span.k)  # that of an entropy
         reach = float(self.omega @ self.span.reach(scores))
-        by_scores = 4.0 * float(self.span.reach(np.full((1, self.span.k), wrong))[0])
+        by_scores = 4.0 * self.span.copies * wrong
         if Q is None:
             return rounding(terms, unit, reach) + by_scores
         outside = self.game.labels.outside(Q)

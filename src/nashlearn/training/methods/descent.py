@@ -23,7 +23,7 @@ from nashlearn.training.methods.planes import Planes
 from nashlearn.training.methods.search import first_descent
 from nashlearn.training.progress import relative_gap
 
-__all__ = ["Descent"]
+__all__ = ["Curvature", "Descent"]
 
 _MEMORY = 20
 _SHORTEST = 2.0**-30
@@ -41,7 +41,8 @@ _WORTH = 0.5  # gap, relative to what smoothing may add to the objective, below 
 class Curvature:
     """The last steps and changes of the gradient: an approximation of the inverse Hessian.
 
-    ``metric`` is proportional to a first guess of its diagonal.
+    ``metric`` is proportional to a first guess of it: its diagonal (m,), or a matrix (m, m), that all parts of ``m``
+    weights have in common.
     """
 
     metric: np.ndarray
@@ -53,6 +54,11 @@ class Curvature:
         if float(step @ change) > 1e-12 * np.linalg.norm(step) * np.linalg.norm(change):
             self.steps, self.changes = [*self.steps[1 - _MEMORY :], step], [*self.changes[1 - _MEMORY :], change]
 
+    def scaled(self, v: np.ndarray) -> np.ndarray:
+        """The first guess times ``v``. Cost: O(size), or O(m size) for a matrix."""
+        parts = v.reshape(-1, len(self.metric))
+        return (parts * self.metric if self.metric.ndim == 1 else parts @ self.metric).ravel()
+
     def direction(self, gradient: np.ndarray) -> np.ndarray:
         """Minus the approximate inverse Hessian times ``gradient``, by the two-loop recursion."""
         d = -gradient
@@ -63,9 +69,10 @@ class Curvature:
             d -= shares[-1] * change
         if pairs:
             _, change, product = pairs[-1]
-            d *= product / float(change @ (self.metric * change)) * self.metric
+            d = product / float(change @ self.scaled(change)) * self.scaled(d)
         else:
-            d *= self.metric / max(np.sqrt(float(gradient @ (self.metric * gradient))), 1.0)
+            d = self.scaled(d)
+            d /= max(np.sqrt(-float(gradient @ d)), 1.0)
         for (step, change, product), share in zip(pairs, reversed(shares), strict=True):
             d += (share - float(change @ d) / product) * step
         return d

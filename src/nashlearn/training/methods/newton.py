@@ -13,8 +13,9 @@ Cholesky factorisation, or, beyond ``DENSE_LIMIT`` weights, a few dozen passes o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg as sl
@@ -27,7 +28,16 @@ from nashlearn.training.methods.rows import RowMethod
 from nashlearn.training.methods.search import first_descent
 from nashlearn.training.problem import Problem
 
-__all__ = ["DENSE_LIMIT", "Newton", "NewtonState", "least_squares_start", "step_cost"]
+__all__ = [
+    "DENSE_LIMIT",
+    "Hessian",
+    "Newton",
+    "NewtonState",
+    "by_cholesky",
+    "by_conjugate_gradients",
+    "least_squares_start",
+    "step_cost",
+]
 
 DENSE_LIMIT = 2500  # weights up to which the Hessian is formed: 50 MB, a fifth of a second to factorise
 _SAMPLE = 4  # examples at a kink per weight that make a Hessian good enough far from the solution
@@ -44,27 +54,31 @@ def step_cost(problem: Problem) -> float:
     return 2.0 * problem.n + (size**3 / 3.0 + kinks) / (8.0 * size)
 
 
-class _Curvature:
-    """The generalised Hessian at a point, less ``alpha``: read block by block, from all or some rows."""
+class Hessian:
+    """The Hessian of the mean loss at a point, read block by block, from all or some rows.
 
-    def __init__(self, problem: Problem, mu: float, Q: np.ndarray, tight: np.ndarray, rows: np.ndarray):
-        self.problem, self.mu, self.Q, self.tight, self.rows = problem, mu, Q, tight, rows
-        self.scale = problem.n / max(rows.size, 1)
+    Subclasses say how blocks of Jacobians are made.
+    """
 
-    def blocks(self):
-        """Pairs (data, packed Jacobians) of the rows at a kink."""
+    scale = 1.0
+
+    def __init__(self, problem: Problem, rows: np.ndarray):
+        self.problem, self.rows = problem, rows
+
+    def packed(self, rows: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Write the rows' Jacobians, packed, into the first columns of ``out``; the rows that have one."""
+        raise NotImplementedError
+
+    def blocks(self) -> Iterator[tuple[Any, np.ndarray]]:
+        """Pairs (data, packed Jacobians) of the rows that have any."""
         problem = self.problem
         k = problem.k
         step = max(64, min(4096, (1 << 22) // (4 * k * (k + 1) + 8 * problem.d)))
-        packed = np.empty((k * (k + 1) // 2, step))
-        active = np.empty(step, np.intp)
+        out = np.empty((k * (k + 1) // 2, step))
         for start in range(0, self.rows.size, step):
-            m = packed_tangents(
-                problem.loss, self.mu, problem.omega, self.Q, self.tight, self.rows[start : start + step], packed,
-                active,
-            )  # fmt: skip
-            if m:
-                yield problem.X[active[:m]].astype(np.float64, copy=False), packed[:, :m]
+            active = self.packed(self.rows[start : start + step], out)
+            if active.size:
+                yield problem.X[active].astype(np.float64, copy=False), out[:, : active.size]
 
     def matrix(self) -> np.ndarray:
         """Lower triangle of the Hessian."""
@@ -93,7 +107,21 @@ class _Curvature:
         return self.scale * out
 
 
-def _by_cholesky(curvature: _Curvature, gradient: np.ndarray, alpha: float, damping: float) -> np.ndarray:
+class _Tangents(Hessian):
+    """The generalised Hessian of the proximal-point smoothing; rows stand for all."""
+
+    def __init__(self, problem: Problem, mu: float, Q: np.ndarray, tight: np.ndarray, rows: np.ndarray):
+        super().__init__(problem, rows)
+        self.mu, self.Q, self.tight = mu, Q, tight
+        self.scale = problem.n / max(rows.size, 1)
+
+    def packed(self, rows: np.ndarray, out: np.ndarray) -> np.ndarray:
+        active = np.empty(rows.size, np.intp)
+        m = packed_tangents(self.problem.loss, self.mu, self.problem.omega, self.Q, self.tight, rows, out, active)
+        return active[:m]
+
+
+def by_cholesky(curvature: Hessian, gradient: np.ndarray, alpha: float, damping: float) -> np.ndarray:
     H = curvature.matrix()
     diagonal = np.einsum("jj->j", H)
     diagonal += alpha + max(damping, 1e-14) * diagonal.mean()
@@ -102,11 +130,11 @@ def _by_cholesky(curvature: _Curvature, gradient: np.ndarray, alpha: float, damp
     except np.linalg.LinAlgError:  # rounding has made it indefinite: features of very different sizes
         if damping > 1.0:
             return -gradient / diagonal.max()
-        return _by_cholesky(curvature, gradient, alpha, max(100.0 * damping, 1e-12))
+        return by_cholesky(curvature, gradient, alpha, max(100.0 * damping, 1e-12))
     return -sl.cho_solve(factor, gradient.ravel(), check_finite=False).reshape(gradient.shape)
 
 
-def _by_conjugate_gradients(curvature: _Curvature, gradient: np.ndarray, alpha: float, damping: float) -> np.ndarray:
+def by_conjugate_gradients(curvature: Hessian, gradient: np.ndarray, alpha: float, damping: float) -> np.ndarray:
     diagonal = curvature.diagonal().ravel()
     shift = alpha + damping * diagonal.mean()
     size = (gradient.size, gradient.size)
@@ -226,10 +254,10 @@ class Newton(RowMethod):
     def _step(self, run: Run, state: NewtonState, gradient: np.ndarray) -> bool:
         """A step along Newton's direction, damped as the last steps have taught; whether it gained but rounding."""
         problem, w, before = run.problem, state.w, state.smooth
-        solve = _by_cholesky if problem.design.size <= DENSE_LIMIT else _by_conjugate_gradients
+        solve = by_cholesky if problem.design.size <= DENSE_LIMIT else by_conjugate_gradients
         few = state.sample < problem.n
         rows = _sample_rows(problem, state, run.rng) if few else np.arange(problem.n)
-        direction = solve(_Curvature(problem, state.mu, state.Q, state.tight, rows), gradient, run.alpha, state.damping)
+        direction = solve(_Tangents(problem, state.mu, state.Q, state.tight, rows), gradient, run.alpha, state.damping)
         found = first_descent(
             lambda step: self._move(problem, state, w + step * direction),
             before,

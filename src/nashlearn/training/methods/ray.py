@@ -25,7 +25,7 @@ _CLOSE = 1e-4  # relative length of an interval that is not worth halving
 class Ray:
     """``P(s w)`` for scores ``theta`` (n, k) at ``s = 1``, where ``half`` is ``alpha/2 |w|^2``.
 
-    ``fixed`` are scores that do not grow along, those of weights that are not in question.
+    ``fixed`` are scores that do not grow along, those of weights that are not in question; ``smoothing`` is the game's.
     """
 
     def __init__(
@@ -36,15 +36,16 @@ class Ray:
         omega: np.ndarray,
         half: float,
         fixed: np.ndarray | float = 0.0,
+        smoothing: float = 0.0,
     ):
-        self.game, self.omega, self.half, self.fixed = game, omega, half, fixed
+        self.game, self.omega, self.half, self.fixed, self.smoothing = game, omega, half, fixed, smoothing
         self.scores = np.ascontiguousarray(scores)
         self.own, self.fixed_own = np.einsum("ij,ij->i", self.scores, truth), (fixed * truth).sum(axis=1)
 
     def at(self, s: float) -> tuple[float, float]:
         """Value and slope at ``s``."""
-        found = self.game.equilibria(self.fixed + s * self.scores)
-        loss = float(self.omega @ (found.value - s * self.own - self.fixed_own))
+        found = self.game.equilibria(self.fixed + s * self.scores, self.smoothing)
+        loss = float(self.omega @ (found.value + (found.gap if self.smoothing else 0.0) - s * self.own - self.fixed_own))
         slope = float(self.omega @ (np.einsum("ij,ij->i", self.scores, found.q) - self.own))
         return loss + s * s * self.half, slope + 2.0 * s * self.half
 

@@ -1,0 +1,81 @@
+"""What estimators with one weight vector per class share."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY
+from typing import Any
+
+import numpy as np
+
+from nashlearn.dask.answers import lazily
+from nashlearn.estimators._base import FLOATS, BaseNash, Setting
+from nashlearn.estimators._parameters import number, parameters
+from nashlearn.estimators._tempering import INTERCEPT_SCALING
+from nashlearn.training.designs.rows import PerClass
+from nashlearn.training.designs.span import SpanPerClass
+
+__all__ = ["PerClassNash"]
+
+
+@parameters
+class PerClassNash(BaseNash):
+    """A game on scores with one weight vector per class; weights as LogisticRegression keeps them."""
+
+    _: KW_ONLY
+    fit_intercept: bool = True
+    intercept_scaling: float = INTERCEPT_SCALING
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not 0 < number(self.intercept_scaling, "intercept_scaling") < np.inf:
+            raise ValueError(f"intercept_scaling must be a positive, finite number; got {self.intercept_scaling!r}.")
+
+    def _make_game(self, classes: np.ndarray) -> Any:
+        raise NotImplementedError
+
+    def _before_tempering(self, state: dict[str, Any]) -> dict[str, Any]:
+        return {"intercept_scaling": 1.0, **super()._before_tempering(state)}
+
+    @property
+    def _bias(self) -> float:
+        """The constant feature."""
+        return float(self.intercept_scaling) if self.fit_intercept else 0.0
+
+    def _game_and_scores(self, classes: np.ndarray, d: int) -> Setting:
+        self._game, k = self._make_game(classes), classes.size
+        self._temper(self._game.largest)
+        return Setting(self._game, PerClass(k, d, self._bias), SpanPerClass(k), self._bias, self._mu, self._unit)
+
+    def _store(self, w: np.ndarray) -> None:
+        if w.shape[0] == 2:  # the two rows are opposite: keep their difference
+            w = (w[1] - w[0])[None, :]
+        self.coef_ = np.ascontiguousarray(w[:, :-1])
+        self.intercept_ = self._bias * w[:, -1]
+
+    def _stored(self) -> np.ndarray:
+        """The weights that were stored."""
+        last = self.intercept_ / self._bias if self.fit_intercept else np.zeros_like(self.intercept_)
+        w = np.column_stack([self.coef_, last])
+        return np.concatenate([-0.5 * w, 0.5 * w]) if w.shape[0] == 1 else w
+
+    def _store_span(self, C: np.ndarray, setting: Setting) -> None:
+        C = C.T
+        if C.shape[0] == 2:
+            C = (C[1] - C[0])[None, :]
+        self.dual_coef_ = np.ascontiguousarray(C)
+        self.intercept_ = setting.bias**2 * C.sum(axis=1)
+
+    def _leads(self, X: Any, dtype: Any = FLOATS) -> np.ndarray:
+        """Scores (n, k), or (n, 1) of the second class over the first where there are two."""
+        functions = self._functions(X, dtype)
+        return functions + self.intercept_.astype(functions.dtype, copy=False)
+
+    @lazily
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores (n, k), or (n,) of the second class over the first where there are two."""
+        leads = self._leads(X)
+        return leads.ravel() if leads.shape[1] == 1 else leads
+
+    def _scores(self, X: Any, dtype: Any = FLOATS) -> np.ndarray:
+        leads = self._leads(X, dtype)
+        return np.hstack([-0.5 * leads, 0.5 * leads]) if leads.shape[1] == 1 else leads

@@ -1,0 +1,127 @@
+"""How much an adversary is paid for the entropy of its labels: the parameter ``smoothing``, its unit and defaults.
+
+Let ``s`` be the largest cost and ``m`` the smoothing. Estimators of one label per row minimise
+
+    alpha/2 |W|^2 + mean loss,        loss = (cost of p / s + m log loss of q) / (1 + m),
+
+so that ``alpha`` means the same whatever the costs are counted in, and for every smoothing. Games and training have
+units of their own: there the adversary is paid ``mu = m s`` for entropy, scores are ``c = s (1 + m)`` times those of
+the estimator and losses ``c`` times those above, and the regularisation is ``alpha / c``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import log_softmax
+from sklearn.utils.validation import check_is_fitted
+
+from nashlearn.dask.answers import lazily
+from nashlearn.estimators._parameters import number, parameters
+
+__all__ = ["GRADES", "INTERCEPT_SCALING", "LABELS", "Auto", "TemperedNash"]
+
+_LEAST, _MOST = 1e-9, 1e9  # of what is not 0
+
+
+class Auto(NamedTuple):
+    """What ``smoothing="auto"`` stands for."""
+
+    linear: float
+    kernel: float
+
+
+LABELS = Auto(linear=1.0, kernel=0.0)  # of unordered labels, whatever the costs
+GRADES = Auto(linear=3.0, kernel=0.0)  # of ordered ones along one direction
+INTERCEPT_SCALING = 10.0
+
+
+@parameters
+class TemperedNash:
+    """Estimators of one label per row that take the parameter ``smoothing``."""
+
+    _: KW_ONLY
+    smoothing: Any = "auto"
+    kernel: Any = None
+    _auto = LABELS
+
+    def _chosen_smoothing(self) -> float:
+        """The number that ``smoothing`` says, or an error that names it."""
+        if isinstance(self.smoothing, str):
+            if self.smoothing != "auto":
+                raise ValueError(f"smoothing must be 'auto' or a number; got {self.smoothing!r}.")
+            return self._auto.linear if self.kernel is None else self._auto.kernel
+        value = number(self.smoothing, "smoothing")
+        if not (value == 0 or _LEAST <= value <= _MOST):
+            raise ValueError(
+                f"smoothing must be 'auto', 0, or a number between {_LEAST:g} and {_MOST:g}; got {self.smoothing!r}."
+            )
+        return value
+
+    def _temper(self, largest: float) -> None:
+        """Keep the smoothing and the scale ``s`` of the loss that will be trained on."""
+        self.smoothing_, self._largest = self._chosen_smoothing(), largest
+
+    @property
+    def _mu(self) -> float:
+        """What the adversary is paid for entropy, in the units of the game."""
+        return self.smoothing_ * self._largest
+
+    @property
+    def _unit(self) -> float:
+        """What scores and losses of the game are divided by to be those of the estimator."""
+        return self._largest * (1.0 + self.smoothing_)
+
+    def _play(self, scores: np.ndarray) -> Any:
+        """The equilibria at scores (n, k) of the estimator; those of tempered games in double precision."""
+        estimator: Any = self
+        scores = self._unit * (scores.astype(np.float64, copy=False) if self.smoothing_ else scores)
+        return estimator._game.solve(scores, smoothing=self._mu)
+
+    def _most_probable(self, scores: np.ndarray, found: Any) -> np.ndarray | None:
+        """The label (n,) that the loss makes the most probable of each row, by its equilibrium; None where it does not.
+
+        Labels that ``p`` mixes are equally probable where all mistakes cost the same, and no other is more so.
+        """
+        raise NotImplementedError
+
+    def _probabilities(self, X: Any) -> np.ndarray:
+        """``q`` (n, k), for the same scores as predictions."""
+        estimator: Any = self
+        scores = estimator._scores(X)
+        found = self._play(scores)
+        return with_largest(found.q, self._most_probable(scores, found))
+
+    @lazily
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of :meth:`predict_proba`.
+
+        At a positive smoothing ``log q = (f + L'p) / mu - log sum exp``, with ``f`` the scores in units of the costs:
+        no probability is so small that it would be 0. At smoothing 0 options that ``p`` never takes have ``-inf``.
+        """
+        estimator: Any = self
+        check_is_fitted(self)
+        if not self.smoothing_:
+            p = estimator.predict_proba(X)
+            return np.log(p, out=np.full(p.shape, -np.inf), where=p > 0)
+        scores = estimator._scores(X)
+        found = self._play(scores)
+        reward = self._unit * scores.astype(np.float64, copy=False) + found.p @ estimator._game.costs
+        return with_largest(log_softmax(reward / self._mu, axis=1), self._most_probable(scores, found))
+
+
+def with_largest(q: np.ndarray, best: np.ndarray | None) -> np.ndarray:
+    """``q`` (n, k), or logarithms, with the entries ``best`` raised above all others by no more than rounding.
+
+    Which of several equal entries is the largest as computed is an accident. Made to be the one that is predicted, both
+    say the same.
+    """
+    if best is not None:
+        own = np.take_along_axis(q, best[:, None], axis=1)
+        np.put_along_axis(q, best[:, None], -np.inf, axis=1)
+        others = q.max(axis=1, keepdims=True)
+        raised = np.nextafter(others, np.inf, dtype=q.dtype)
+        np.put_along_axis(q, best[:, None], np.where(own > others, own, raised), axis=1)
+    return q

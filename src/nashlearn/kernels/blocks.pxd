@@ -1,0 +1,14 @@
+"""Several rows at a time; see the header for what each function does."""
+
+cdef extern from "blocks.h" nogil:
+    enum:
+        BLOCK
+    ctypedef struct Block:
+        double* top
+        double* upper
+        double* least
+        double* gap
+        double* entropy
+    void block_zero_one(
+        const double* f, Py_ssize_t n, Py_ssize_t k, double mu, double* p, double* q, Block* block, double* room
+    ) noexcept

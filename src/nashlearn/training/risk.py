@@ -1,0 +1,55 @@
+"""What the predictor of a tempered game may pay for other labels at the same inputs.
+
+Let ``p_i`` be the predictor's strategy at the scores ``theta_i`` of example ``i``. For every ``sigma >= 0`` and every
+distribution of labels, given the inputs, whose moments lie within ``radius`` of those of the data,
+
+    E <p, L_y>  <=  mean_i (max_y (sigma theta_i + L'p_i)_y - sigma theta_{i, y_i})  +  sigma radius |w|,
+
+since the mean of ``sigma theta_y`` changes by no more than the last term. The means at some values of ``sigma`` are all
+that a model must keep to bound its risk for every radius. At smoothing 0 the first term at ``sigma = 1`` is the mean
+loss itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+__all__ = ["problem_risk", "risk_means", "sigmas"]
+
+
+def sigmas(smoothing: float) -> np.ndarray:
+    """Values of ``sigma``, 1 and 0 among them; ``smoothing`` is relative to the largest cost.
+
+    The larger the smoothing, the larger are scores beside costs: the best values lie around ``1 / (1 + smoothing)`` or
+    below where labels may be any, and above 1 where regularisation has made the scores small.
+    """
+    return np.concatenate([[0.0], np.geomspace(0.1 / (1.0 + smoothing), 1.0, 12), [2.0, 4.0]])
+
+
+def risk_means(
+    game: Any, scores: np.ndarray, y: np.ndarray, omega: np.ndarray, mu: float, sigma: np.ndarray
+) -> np.ndarray:
+    """The mean above for each of ``sigma``, over examples with shares ``omega``; those of parts of the data add up.
+
+    Cost: a game for each row, and O(options labels) for ``L'p``.
+    """
+    gain = game.equilibria(scores, mu).p @ game.costs
+    own = np.take_along_axis(scores, y[:, None], axis=1)[:, 0]
+    return np.array([omega @ ((one * scores + gain).max(axis=1) - one * own) for one in sigma])
+
+
+def problem_risk(
+    problem: Any, w: np.ndarray, parts: Iterable[tuple[slice, np.ndarray]], mu: float, smoothing: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Values of ``sigma`` and the means there, with what rounding may have taken off them: one pass over the data.
+
+    ``parts`` are slices of the examples of ``problem`` and their scores at ``w``.
+    """
+    sigma = sigmas(smoothing)
+    means = np.zeros(sigma.size)
+    for part, scores in parts:
+        means += risk_means(problem.game, scores, problem.y[part], problem.omega[part], mu, sigma)
+    return sigma, means + np.maximum(sigma, 1.0) * problem.error(w)
