@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from cases import Case, law_on, rows
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from scipy.optimize import minimize
 from scipy.special import entr, logsumexp, rel_entr, softmax
 from shipped_games import ROWS, SIMPLEX
@@ -179,6 +180,17 @@ def test_what_scores_have_in_common_is_added(case, data):
         exact = solve(case.game, (f + shift) - shift, mu)  # what rounding leaves of the scores
         assert abs(other.value[0] - shift - eq.value[0]) <= 1e-7 * case.game.largest
         assert np.abs(other.q - exact.q).max() <= 1e-12 * max(1.0, case.game.largest / mu)
+
+
+@simplex()
+def test_huge_scores(case, data):
+    """To 1e300: what they differ by is rounded, and the certificate still holds."""
+    huge = st.sampled_from([-1e300, 0.0, 1e300, 1e299, -np.inf])
+    f, mu = data.draw(hnp.arrays(np.float64, (2, case.dim), elements=huge)), data.draw(shares) * case.game.largest
+    f[:, 0] = np.maximum(f[:, 0], 1e300)
+    eq = solve(case.game, f, mu)
+    assert (np.abs(eq.value - 1e300) <= case.L.max() + mu * np.log(case.dim)).all()
+    assert np.abs(eq.q.sum(axis=1) - 1.0).max() <= 1e-12 and np.abs(eq.p.sum(axis=1) - 1.0).max() <= 1e-12
 
 
 @simplex(examples=12)

@@ -10,8 +10,8 @@ the value is ``F(f) = c + (1 - c) M + tau``, the predictor plays ``[f - tau]_+``
 the first ``s`` labels and the rest on the next. For ``c <= 1/2`` this is thesis (2.53) and (2.62), which stop
 there: ``F = c + min_M (1 - c) M + tau_M`` with ``d tau_M / dM = -1 / |support|`` proves it for every cost.
 
-With ``mu H(q)`` added to the adversary's reward ``q`` is proportional to ``exp(min(f, tau) / mu)``, and ``tau`` the larger
-of ``tau_1`` and of that at which the largest ``q`` is ``1 - c``, so that the label costs what abstaining costs:
+With ``mu H(q)`` added to the adversary's reward ``q`` is proportional to ``exp(min(f, tau) / mu)``, with ``tau`` the
+larger of ``tau_1`` and of that at which the largest ``q`` is ``1 - c``, so that its label costs what abstaining costs:
 
     sum_j exp((min(f_j, tau) - tau) / mu) = 1 / (1 - c).
 """
@@ -107,9 +107,9 @@ cdef class Abstain(MatrixLoss):
     cdef double cap(self, const double* f, double top, double mu, void* room) noexcept nogil:
         """The ``tau`` beyond ``top``, the largest score, at which the largest ``q`` is ``1 - c``.
 
-        Newton's iteration from infinity in ``exp(tau / mu)``, of which ``sum_j min(exp(f_j / mu), y) - y / (1 - c)`` is a
-        concave function: the iterates fall to its root, and labels that lie above one stay above. The sums of the others
-        are taken relative to the largest of them, so that none of them vanishes. Cost: O(k) for each of at most s + 1.
+        Newton's iteration from infinity in ``y = exp(tau / mu)``: ``sum_j min(exp(f_j / mu), y) - y / (1 - c)`` is
+        concave, so the iterates fall to its root, and labels that lie above one stay above. The sum over the others is
+        relative to the largest of them, so that it never vanishes. Cost: O(k) for each of at most s + 1 iterates.
         """
         cdef double* below = <double*> room
         cdef double tau = INFINITY, ahead, first, total

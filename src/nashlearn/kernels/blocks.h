@@ -27,13 +27,13 @@ typedef struct {
 static inline void block_top(Block *RESTRICT b, ptrdiff_t at, const int count) {
     const double *RESTRICT x = b->x + at;
     LANES() {
-        double sum = b->total[i], most = b->most[i];
+        double missing = b->number[i], most = b->most[i];
         for (int e = 0; e < count; e++) {
             const double own = x[e * BLOCK + i];
-            sum += own;
+            missing += own != own ? 1.0 : 0.0;
             most = own > most ? own : most;
         }
-        b->total[i] = sum;
+        b->number[i] = missing;
         b->most[i] = most;
     }
 }
@@ -45,10 +45,10 @@ static inline void block_load(Block *RESTRICT b, const double *RESTRICT f, ptrdi
     double missing = 0.0;
     for (ptrdiff_t i = 0; i < BLOCK; i++)
         for (ptrdiff_t j = 0; j < k; j++) x[j * BLOCK + i] = i < n ? f[i * k + j] : 0.0;
-    LANES() b->total[i] = 0.0, b->most[i] = -INFINITY;
+    LANES() b->number[i] = 0.0, b->most[i] = -INFINITY;
     BY_FOURS(block_top, b, k);
     LANES(reduction(+ : missing)) {
-        const double lost = b->total[i] != b->total[i] || !(fabs(b->most[i]) < INFINITY) ? 1.0 : 0.0;
+        const double lost = b->number[i] > 0.0 || !(fabs(b->most[i]) < INFINITY) ? 1.0 : 0.0;
         b->top[i] = lost > 0.0 ? NAN : b->most[i];
         missing += lost;
     }
@@ -118,7 +118,7 @@ static inline void block_mass(Block *RESTRICT b, ptrdiff_t at, const int count) 
     }
 }
 
-/* The strategies, and the sums of the certificate: of q into `number`, of its cost into `gap`, of scores into `entropy`. */
+/* The strategies, and sums of the certificate: of q into `number`, of its cost into `gap`, of scores into `entropy`. */
 static inline void block_settle(Block *RESTRICT b, ptrdiff_t at, const int count) {
     const double *RESTRICT x = b->x + at;
     double *RESTRICT play = b->play + at, *RESTRICT reply = b->reply + at;

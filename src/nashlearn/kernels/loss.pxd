@@ -41,8 +41,8 @@ cdef class Loss:
     cdef Py_ssize_t tangent(
         self, double a, const double* q, const unsigned char* tight, double* jacobian, void* room
     ) noexcept nogil
-    # Write p of the tempered game max_q <f, q> + min_p <p, L q> + mu H(q) for mu > 0 and finite scores or -inf. On entry
-    # p is a strategy of the predictor, one of a game nearby or any other: a good one saves work, none changes the answer.
+    # Write p of the tempered game max_q <f, q> + min_p <p, L q> + mu H(q) for mu > 0 and finite scores or -inf. On
+    # entry p is a strategy, one of a game nearby or any other: a good one saves work, none changes the answer.
     cdef void temper(self, const double* f, double mu, double* p, void* room) noexcept nogil
     # v <- J v for the Jacobian J of q in f at the tempered equilibrium (q, p).
     cdef void turn(self, double mu, const double* q, const double* p, double* v, void* room) noexcept nogil

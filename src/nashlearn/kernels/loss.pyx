@@ -104,7 +104,7 @@ cdef class Loss:
             f, p, q = f + self.k, p + self.options, q + self.k
 
     def step(self, g, double a, q, p):
-        """Overwrite ``q`` (k,), a point of the simplex, with the proximal step of ``g`` (k,), and ``p`` with its own."""
+        """Overwrite ``q`` (k,), a point of the simplex, with the proximal step of ``g`` (k,), and ``p`` too."""
         cdef const double* g_at = <const double*> vector(g, "g", DOUBLE, self.k)
         cdef double* q_at = <double*> vector_out(q, "q", DOUBLE, self.k)
         cdef double* p_at = <double*> vector_out(p, "p", DOUBLE, self.options)
@@ -139,7 +139,7 @@ cdef class Loss:
         return self.gain(p_at, reward) + self.reply(reward, mu, reward + self.k)
 
     def certificate(self, scores, p, double mu, q):
-        """Write the best reply to any ``p`` (options,) into ``q`` (k,), for ``mu > 0``; what :meth:`play` says of the two.
+        """Write the best reply to any ``p`` (options,) into ``q`` (k,), for ``mu > 0``, and say what the two secure.
 
         Returns ``upper``, ``least``, ``gap`` and ``entropy``, the first relative to what the scores have in common.
         """
@@ -330,8 +330,9 @@ def gain_rows(Loss loss not None, p, out):
     cdef double* found = <double*> matrix_out(out, "out", DOUBLE, n, k)
     cdef double common
     with nogil:
-        memset(found, 0, <size_t> (n * k) * sizeof(double))
         for i in range(n):
+            for j in range(k):
+                found[i * k + j] = 0.0
             common = loss.gain(p_at + i * loss.options, found + i * k)
             for j in range(k):
                 found[i * k + j] += common

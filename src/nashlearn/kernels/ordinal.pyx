@@ -9,10 +9,13 @@ says ``F - f_j >= |t_j - c|``, and the interpolation's expected distance to ever
 ([fathony2017]_, Thm 1; thesis (2.32)).
 
 With ``mu H(q)`` added to the adversary's reward the predictor plays a point ``c`` too, between two neighbours or at one
-position, and ``q`` is proportional to ``exp((f_j + |t_j - c|) / mu)``. With ``A_m`` and ``B_m`` the maxima above made soft,
-``A_m = mu log sum_{i <= m} exp((f_i - t_i) / mu)`` and ``B_m`` likewise over ``j > m``, the labels up to ``m`` have half of
-the mass at ``c = (B_m - A_m) / 2``, which falls as ``m`` rises: ``c`` is that between ``t_m`` and ``t_{m+1}``, or the
-position that the median passes at no such point. O(k) and O(log k) logarithms.
+position, and ``q`` is proportional to ``exp((f_j + |t_j - c|) / mu)``. With the maxima above made soft,
+
+    A_m = mu log sum_{i <= m} exp((f_i - t_i) / mu),    B_m = mu log sum_{j > m} exp((f_j + t_j) / mu),
+
+the labels up to ``m`` have half of the mass at ``c = (B_m - A_m) / 2``, which falls as ``m`` rises. That of the first
+``m`` for which it is at most ``t_{m+1}`` is the point, or ``t_m`` where it is less than that. Cost: O(k), of which
+O(log k) logarithms.
 """
 
 from libc.math cimport INFINITY, NAN, fabs, isnan, log

@@ -9,9 +9,9 @@ finds it; the thesis's formula (2.37) takes O(k^3). At a midpoint, ``q`` is the 
 it and ``p`` the pair of neighbours with mean half the hull's slope; at a position both are pure.
 
 With ``mu H(q)`` added to the adversary's reward the predictor plays a point ``c``, between two neighbours or at one
-position, and ``q`` is proportional to ``exp((f_j + (t_j - c)^2) / mu)``. Its mean falls as ``c`` rises: ``c`` is the point
-between two neighbours at which it lies half way between them, or the position that is nearest to it. O(k log k) to find
-the neighbours, O(k) for each of the few steps to the point.
+position, and ``q`` is proportional to ``exp((f_j + (t_j - c)^2) / mu)``. Its mean falls as ``c`` rises: ``c`` is the
+point between two neighbours at which it lies half way between them, or else the position that is nearest to it. Cost:
+O(k log k) to find the neighbours, O(k) for each of the few steps to the point.
 """
 
 from libc.math cimport INFINITY, fabs, isnan, log
@@ -144,9 +144,10 @@ cdef class Squared(Ordered):
     cdef double lean(
         self, const double* f, double mu, double c, Py_ssize_t low, double* slope, double* room
     ) noexcept nogil:
-        """``mu log (sum_{j > low} (t_j - h) e_j / sum_{j <= low} (h - t_j) e_j)`` with ``h`` half way from ``low`` to the
-        next position and ``e_j = exp((f_j + (t_j - c)^2) / mu)``: 0 where the mean of ``q`` is ``h``. Its derivative in
-        ``c`` into ``slope``, which lies between -2 (t_{low + 1} - t_low) and -2 (t_k - t_1), whatever ``mu``.
+        """``mu log (sum_{j > low} (t_j - h) e_j / sum_{j <= low} (h - t_j) e_j)``: 0 where the mean of ``q`` is ``h``.
+
+        Here ``h`` is half way from ``low`` to the next position and ``e_j = exp((f_j + (t_j - c)^2) / mu)``. The
+        derivative in ``c`` goes into ``slope``: between -2 (t_k - t_1) and -2 (t_{low + 1} - t_low), for any ``mu``.
         """
         cdef const double* t = self.t
         cdef double* reward = room

@@ -2,8 +2,8 @@
 
     F_mu(f) = max_q <f, q> + min_p <p, L q> + mu H(q) = min_p mu log sum exp((f + L' p) / mu)
 
-Each loss finds its own ``p``. Then ``q``, the best reply to it, is ``softmax((f + L' p) / mu)``, unique and positive, and
-``p`` is optimal where it takes options of least cost ``(L q)_i`` alone. The certificate is what is left of that,
+Each loss finds its own ``p``. Then ``q``, the best reply to it, is ``softmax((f + L' p) / mu)``, unique and positive,
+and ``p`` is optimal where it takes options of least cost ``(L q)_i`` alone. The certificate is what is left of that,
 ``<p, L q> - min_i (L q)_i``. For every label ``y`` the loss is an expected cost and a log loss,
 
     F_mu(f) - f_y = <p, L_y> - mu log q_y.
@@ -131,7 +131,7 @@ def temper_rows(Loss loss not None, scores, double mu, value, q, p, gap, entropy
 
 
 def turn_rows(Loss loss not None, double mu, q, p, v):
-    """Overwrite all rows of ``v`` (n, k) with ``J v``, ``J`` the Jacobian of ``q`` in the scores at equilibria (q, p)."""
+    """Overwrite rows of ``v`` (n, k) with ``J v``, ``J`` the Jacobian of ``q`` in the scores at equilibria (q, p)."""
     cdef Py_ssize_t i, n = extent(q, "q", 0), k = loss.k
     cdef const double* q_at = <const double*> matrix(q, "q", DOUBLE, n, k)
     cdef const double* p_at = <const double*> matrix(p, "p", DOUBLE, n, loss.options)

@@ -5,7 +5,8 @@ adversary ``q_j`` proportional to ``1 / w_j`` on their support, which makes all 
 With equal weights this is ([fathony2016]_, Thm 1) scaled.
 
 With ``mu H(q)`` added to the adversary's reward the predictor plays ``[b_j - tau]_+ / w_j``, where
-``b_j = f_j + w_j + mu log w_j`` and ``tau`` makes it sum to 1: then ``w_j q_j`` is largest, and the same, on its support.
+``b_j = f_j + w_j + mu log w_j`` and ``tau`` makes it sum to 1: then ``w_j q_j``, what an option saves, is largest on
+its support.
 """
 
 from libc.math cimport INFINITY, NAN, log
@@ -19,7 +20,9 @@ from nashlearn.kernels.vectors cimport vec_softmax_turn
 cdef double _threshold(
     const double* b, const double* inverse, Py_ssize_t k, double t, double* mass, Py_ssize_t* count
 ) noexcept nogil:
-    """The ``t`` with ``sum_j [b_j - t]_+ / w_j = 1``, from one at which the sum is no less; sum and number of ``1 / w_j``.
+    """The ``t`` with ``sum_j [b_j - t]_+ / w_j = 1``, from one at which the sum is no less.
+
+    The sum of ``1 / w_j`` over the labels above it goes into ``mass``, their number into ``count``.
 
     Newton's iteration: the sum is convex and falling, so the iterates rise to the root and stop, exactly, once the
     support no longer shrinks. The mass is that of the last pass: at a tie rounding may let a label in again, which is
