@@ -173,39 +173,42 @@ class PerClass(RowDesign):
 
 
 class Shared(RowDesign):
-    """Weights ``(w, b)`` of size d + m: the m scores are ``w x + b_l``, one direction cut by m thresholds ``-b``."""
+    """Weights ``(w, b)`` of size d + m: the m scores are ``w x + c b_l``, one direction cut by m thresholds ``-c b``.
+
+    They see the constant feature ``c = constant``, which is positive.
+    """
 
     sweepable = False
 
-    def __init__(self, m: int, d: int):
-        self.m, self.d = m, d
+    def __init__(self, m: int, d: int, constant: float = 1.0):
+        self.m, self.d, self.constant = m, d, constant
         self.shape = (d + m,)
         self.size = self.common = d + m
 
     def scores(self, block: Any, w: np.ndarray) -> np.ndarray:
-        """``w x + b`` of every row of a block, (rows, m)."""
-        return np.asarray(block @ w[: self.d])[:, None] + w[self.d :]
+        """``w x + c b`` of every row of a block, (rows, m)."""
+        return np.asarray(block @ w[: self.d])[:, None] + self.constant * w[self.d :]
 
     def add_moments(self, block: Any, residual: np.ndarray, G: np.ndarray) -> None:
         """Add the adjoint of the scores at ``residual`` to ``G``."""
         G[: self.d] += block.T @ residual.sum(axis=1)
-        G[self.d :] += residual.sum(axis=0)
+        G[self.d :] += self.constant * residual.sum(axis=0)
 
     def add_curvature(self, block: Any, J: np.ndarray, H: np.ndarray) -> None:
         """Add the curvature of a block to ``H``."""
         J, block = diagonals(J, self.m), _dense(block)  # thresholds are independent: Jacobians are diagonal
         H[: self.d, : self.d] += (block * J.sum(axis=0)[:, None]).T @ block
-        H[self.d :, : self.d] += J @ block
-        np.einsum("jj->j", H)[self.d :] += J.sum(axis=1)
+        H[self.d :, : self.d] += self.constant * (J @ block)
+        np.einsum("jj->j", H)[self.d :] += self.constant**2 * J.sum(axis=1)
 
     def add_diagonal(self, block: Any, diagonal: np.ndarray, out: np.ndarray) -> None:
         """Add the diagonal of a block's curvature to ``out``; that of Jacobians is (m, rows)."""
         out[: self.d] += _squares(block).T @ diagonal.sum(axis=0)
-        out[self.d :] += diagonal.sum(axis=1)
+        out[self.d :] += self.constant**2 * diagonal.sum(axis=1)
 
     def reach(self, sizes: np.ndarray, w: np.ndarray) -> float:
-        """The mean of ``sum_l |w| |x| + |b_l|``, where ``sizes`` are the means of ``|x|``."""
-        return float(self.m * (sizes @ np.abs(w[: self.d])) + np.abs(w[self.d :]).sum())
+        """The mean of ``sum_l |w| |x| + c |b_l|``, where ``sizes`` are the means of ``|x|``."""
+        return float(self.m * (sizes @ np.abs(w[: self.d])) + self.constant * np.abs(w[self.d :]).sum())
 
     def tidied(self, w: np.ndarray) -> np.ndarray:
         """The same weights with sorted thresholds, which never raises the objective.
@@ -218,7 +221,7 @@ class Shared(RowDesign):
 
     def squared_diameters(self, sqnorms: np.ndarray) -> np.ndarray:
         """Squared distance between the moments of the lowest and the highest label."""
-        return self.m**2 * sqnorms + self.m
+        return self.m**2 * sqnorms + self.constant**2 * self.m
 
     def add_gram(self, block: Any, share: np.ndarray, A: np.ndarray) -> None:
         """Add the second moments of the thresholds' features to ``A``, its lower triangle."""
@@ -228,23 +231,23 @@ class Shared(RowDesign):
 class Cumulative(Shared):
     """The weights ``(w, b)`` of :class:`Shared`, which score the ``m + 1`` ordered labels themselves.
 
-    Label ``j`` lies above ``j`` thresholds and collects what these are worth, ``f_j = sum_{l < j} (w x + b_l)``: the
+    Label ``j`` lies above ``j`` thresholds and collects what these are worth, ``f_j = sum_{l < j} (w x + c b_l)``: the
     lowest one scores 0. Whatever the order of ``b``, that is a game of labels with its certificate; training leaves the
     order as it is, since sorting raises the score of every label but the two outer ones, and may raise the objective.
     """
 
-    def __init__(self, m: int, d: int):
-        super().__init__(m, d)
+    def __init__(self, m: int, d: int, constant: float = 1.0):
+        super().__init__(m, d, constant)
         self.places = np.arange(m + 1.0)
 
     def scores(self, block: Any, w: np.ndarray) -> np.ndarray:
         """Scores (rows, m + 1) of every row of a block."""
-        return np.outer(block @ w[: self.d], self.places) + np.append(0.0, np.cumsum(w[self.d :]))
+        return np.outer(block @ w[: self.d], self.places) + np.append(0.0, np.cumsum(self.constant * w[self.d :]))
 
     def add_moments(self, block: Any, residual: np.ndarray, G: np.ndarray) -> None:
         """Add the adjoint of the scores at ``residual`` to ``G``."""
         G[: self.d] += block.T @ (residual @ self.places)
-        G[self.d :] += _sums_above(residual.sum(axis=0))
+        G[self.d :] += self.constant * _sums_above(residual.sum(axis=0))
 
     def add_curvature(self, block: Any, J: np.ndarray, H: np.ndarray) -> None:
         """Add the curvature of a block to ``H``; ``J`` holds the lower triangles of its rows' Jacobians, packed."""
@@ -255,13 +258,13 @@ class Cumulative(Shared):
         full = _sums_above(_sums_above(full).swapaxes(0, 1))  # of thresholds
         each = full.sum(axis=1)
         H[: self.d, : self.d] += (block * each.sum(axis=0)[:, None]).T @ block
-        H[self.d :, : self.d] += each @ block
-        H[self.d :, self.d :] += full.sum(axis=2)
+        H[self.d :, : self.d] += self.constant * (each @ block)
+        H[self.d :, self.d :] += self.constant**2 * full.sum(axis=2)
 
     def add_diagonal(self, block: Any, diagonal: np.ndarray, out: np.ndarray) -> None:
         """Add roughly the diagonal of a block's curvature: as if labels, ranked from the middle, moved by themselves."""
         out[: self.d] += _squares(block).T @ (np.square(self.places - 0.5 * self.m) @ diagonal)
-        out[self.d :] += 0.25 * diagonal.sum()
+        out[self.d :] += 0.25 * self.constant**2 * diagonal.sum()
 
     def tidied(self, w: np.ndarray) -> np.ndarray:
         """``w``."""
