@@ -42,8 +42,8 @@ from nashlearn.kernels.simd cimport simd_dot, simd_top
 from nashlearn.kernels.vectors cimport vec_add, vec_scale
 
 cdef double _COLD = 0.05  # where there is so little entropy, the exact game is a better start than one option,
-cdef double _STRAY = 1e-14  # by which the shares of a strategy may miss a sum of 1
 cdef double _FAR = 3.0  # and than a strategy whose gap exceeds so many times the entropy's weight
+cdef double _STRAY = 1e-14  # by which the shares of a strategy may miss a sum of 1
 
 cdef enum:
     _SHORT = 64  # rows and columns of more entries fill the lanes by themselves
@@ -276,7 +276,7 @@ cdef class Cost(MatrixLoss):
                 found.entropy -= q[j] * (f[j] - found.top)
 
     cdef bint begins(self, double* p) noexcept nogil:
-        """Make ``p`` a strategy, up to rounding; return whether it is one and not the uniform one, which knows nothing."""
+        """Make ``p`` a strategy, up to rounding; return whether it is one that says more than the uniform."""
         cdef double mass = 0.0
         cdef bint uneven = self.options == 1
         cdef Py_ssize_t i
