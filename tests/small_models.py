@@ -61,8 +61,9 @@ def _rows(rng, name: str, model, k: int, L: np.ndarray, thresholds: bool = False
     X = rng.normal(size=(n, int(rng.integers(1, 3)))) * rng.choice([0.3, 1.0, 3.0])
     y = np.r_[np.arange(k), rng.integers(0, k, n - k)]
     rng.shuffle(y)
-    model.set_params(random_state=0, **draw_training(rng, "smoothing" in model.get_params()))
-    features = X
+    model.set_params(random_state=0, **draw_training(rng, True))
+    features, constant = X, float(rng.choice([0.5, 1.0, 10.0]))
+    model.set_params(intercept_scaling=constant)
     if rng.random() < 0.3:
         kernel, gamma = str(rng.choice(["rbf", "laplacian", "poly"])), float(rng.choice([0.2, 1.0]))
         model.set_params(kernel=kernel, gamma=gamma, degree=2, coef0=1.0)
@@ -77,18 +78,19 @@ def _rows(rng, name: str, model, k: int, L: np.ndarray, thresholds: bool = False
         share /= share.sum()
     if thresholds:
         steps = (np.arange(k)[:, None] > np.arange(k - 1)).astype(float)  # thresholds below each grade
-        of_outputs = [np.hstack([steps.sum(axis=1)[:, None] * x, steps]) for x in features]
+        of_outputs = [np.hstack([steps.sum(axis=1)[:, None] * x, constant * steps]) for x in features]
     else:
-        with_constant = np.column_stack([features, np.ones(n)]) if model.fit_intercept else features
+        with_constant = np.column_stack([features, np.full(n, constant)]) if model.fit_intercept else features
         of_outputs = [np.kron(np.eye(k), x) for x in with_constant]
     inputs = [Input(s, own, lambda p: p @ L, _row_part(s, own, L)) for s, own in zip(share, of_outputs, strict=True)]
     moments = sum(s * own[label] for s, own, label in zip(share, of_outputs, y, strict=True))
-    return Trial(name, model, X, y, {"sample_weight": weight}, inputs, moments)
+    name, largest = f"{name}, smoothing {model.smoothing:g}", 1.0 if thresholds else float(L.max()) or 1.0
+    return Trial(name, model, X, y, {"sample_weight": weight}, inputs, moments, largest)
 
 
 def _row_part(share: float, moments: np.ndarray, L: np.ndarray) -> Callable[[float], Part]:
     k = len(moments)
-    return lambda smoothing: Part(share, moments, [L], np.ones((1, k)), np.ones(1), np.zeros(k))
+    return lambda smoothing: Part(share, moments, [L], np.ones((1, k)), np.ones(1), np.full(k, smoothing))
 
 
 def classifier(rng) -> Trial:
@@ -217,7 +219,8 @@ def _networks(rng, name: str, model, shapes, X, nodes, edges, edge_features) -> 
     else:
         moments = sum(s * own.moments[own.position(t)] for s, own, t in zip(share, outputs, y, strict=True))
     labels = [[None if label < 0 else int(label) for label in own] for own in y]
-    return Trial(f"{name}, smoothing {options['smoothing']:g}", model, X, labels, fit, inputs, moments)
+    name = f"{name}, smoothing {options['smoothing']:g}"
+    return Trial(name, model, X, labels, fit, inputs, moments, float(L.max()))
 
 
 def tagger(rng) -> Trial:
@@ -373,7 +376,7 @@ def predictor(rng) -> Trial:
         for s, own in zip(share, of_labels, strict=True)
     ]
     moments = sum(s * own[t] for s, own, t in zip(share, of_labels, y, strict=True))
-    return Trial("predictor", model, X, list(y), {"sample_weight": weight}, inputs, moments)
+    return Trial("predictor", model, X, list(y), {"sample_weight": weight}, inputs, moments, None)
 
 
 _MAKERS = (classifier, ordinal, abstainer, tagger, network, matcher, parser, hashed_parser, predictor)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import clarabel
 import numpy as np
 import scipy.sparse as sp
-from saddle_reference import Part, optimum
+from saddle_reference import Part, objective, optimum
 
 __all__ = ["Input", "Trial", "draw_training", "draw_weights", "shares"]
 
@@ -26,13 +26,34 @@ class Input(NamedTuple):
 
 
 class Trial(NamedTuple):
+    """A model to fit and what is to be known of its data.
+
+    ``moments`` are those of training, ``largest`` is the largest cost, which smoothing is relative to; None where a
+    model has no unit but that of its game.
+    """
+
     name: str
     model: Any
     X: Any
     y: Any
     fit: dict[str, Any]
     inputs: list[Input]
-    moments: np.ndarray  # of training
+    moments: np.ndarray
+    largest: float | None = 1.0
+
+    @property
+    def smoothing(self) -> float:
+        """Of the game, in costs."""
+        return float(self.model.smoothing) * (1.0 if self.largest is None else self.largest)
+
+    @property
+    def unit(self) -> float:
+        """What losses, scores and weights of the game are divided by to be those of the model."""
+        return 1.0 if self.largest is None else self.largest * (1.0 + float(self.model.smoothing))
+
+    def parts(self) -> list[Part]:
+        """The games of all inputs."""
+        return [one.part(self.smoothing) for one in self.inputs]
 
     def distance(self, Q: list[np.ndarray]) -> float:
         """From the moments of these distributions over outputs to those of training."""
@@ -49,8 +70,11 @@ class Trial(NamedTuple):
 
     def optimum(self) -> float:
         """The least objective, by a conic programme."""
-        smoothing = float(getattr(self.model, "smoothing", 0.0))
-        return optimum([one.part(smoothing) for one in self.inputs], self.moments, self.model.alpha)
+        return optimum(self.parts(), self.moments, self.model.alpha / self.unit) / self.unit
+
+    def objective(self, w: np.ndarray) -> float:
+        """The objective at weights of the model, by another one."""
+        return objective(self.parts(), self.moments, self.model.alpha / self.unit, self.unit * w) / self.unit
 
     def worst(self, p: Any, radius: float) -> list[np.ndarray]:
         """Distributions over outputs on which ``p`` loses most, among those with moments within ``radius``.

@@ -27,9 +27,9 @@ def fitted(trial: Trial):
 def excess(trial: Trial) -> float:
     """By how much the worst loss found exceeds its bound, relative to both; for three radii."""
     model, p = fitted(trial)
-    norm = model.worst_case_risk(1.0) - model.worst_case_risk(0.0)
+    slope = model.worst_case_risk(1.0) - model.worst_case_risk(0.0)  # the norm of the weights, or less
     found = []
-    for radius in (0.0, 0.1, model.alpha * norm):
+    for radius in (0.0, 0.1, model.alpha * slope / trial.unit):
         Q = trial.worst(p, radius)
         bound = model.worst_case_risk(trial.distance(Q))
         found.append((trial.expected_loss(p, Q) - bound) / (1.0 + abs(bound)))
@@ -65,12 +65,11 @@ def test_the_bound_is_attained_where_training_has_converged(kind):
         if "hidden" in trial.name or "relaxed" in trial.name or "node weights" in trial.name:
             continue
         trial.model.set_params(tol=1e-3, max_iter=1000)
-        if "smoothing" in trial.model.get_params():
-            trial.model.set_params(smoothing=0.0)
+        trial.model.set_params(smoothing=0.0)
         model, p = fitted(trial)
         if model.dual_gap_ > 1e-3:
             continue
-        radius = model.alpha * (model.worst_case_risk(1.0) - model.worst_case_risk(0.0))
+        radius = model.alpha / trial.unit * (model.worst_case_risk(1.0) - model.worst_case_risk(0.0))
         assert trial.expected_loss(p, trial.worst(p, radius)) >= 0.99 * model.worst_case_risk(radius) - 1e-9
         looked += 1
         if looked == 4:

@@ -171,7 +171,7 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
 
     def _before_tempering(self, state: dict[str, Any]) -> dict[str, Any]:
         """What is not said in the state of a model of 0.1."""
-        then: dict[str, Any] = {"smoothing": 0.0}
+        then: dict[str, Any] = {"smoothing": 0.0, "intercept_scaling": 1.0}
         if "classes_" in state:
             risk = {"_sigma": np.ones(1), "_risk_means": np.array([state["_loss_of_training"]])}
             then |= {"smoothing_": 0.0, "_largest": 1.0, **risk}
@@ -258,6 +258,10 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
     def _check_parameters(self) -> None:
         check_parameters(self, auto=("smoothing",), decision=DECISIONS)
         self._chosen_smoothing()
+        if not 0 < self._constant < np.inf:
+            raise ValueError(
+                f"intercept_scaling must be 'auto' or a positive, finite number; got {self.intercept_scaling!r}."
+            )
         if not 0 < number(self.cache_size, "cache_size") < np.inf:
             raise ValueError(f"cache_size must be a positive, finite number; got {self.cache_size!r}.")
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from nashlearn.dask.answers import lazily
 from nashlearn.estimators._base import FLOATS, BaseNash, Setting
-from nashlearn.estimators._parameters import number, parameters
-from nashlearn.estimators._tempering import INTERCEPT_SCALING
+from nashlearn.estimators._parameters import parameters
 from nashlearn.training.designs.rows import PerClass
 from nashlearn.training.designs.span import SpanPerClass
 
@@ -23,23 +22,14 @@ class PerClassNash(BaseNash):
 
     _: KW_ONLY
     fit_intercept: bool = True
-    intercept_scaling: float = INTERCEPT_SCALING
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if not 0 < number(self.intercept_scaling, "intercept_scaling") < np.inf:
-            raise ValueError(f"intercept_scaling must be a positive, finite number; got {self.intercept_scaling!r}.")
 
     def _make_game(self, classes: np.ndarray) -> Any:
         raise NotImplementedError
 
-    def _before_tempering(self, state: dict[str, Any]) -> dict[str, Any]:
-        return {"intercept_scaling": 1.0, **super()._before_tempering(state)}
-
     @property
     def _bias(self) -> float:
-        """The constant feature."""
-        return float(self.intercept_scaling) if self.fit_intercept else 0.0
+        """The constant feature, 0 without one."""
+        return self._constant if self.fit_intercept else 0.0
 
     def _game_and_scores(self, classes: np.ndarray, d: int) -> Setting:
         self._game, k = self._make_game(classes), classes.size

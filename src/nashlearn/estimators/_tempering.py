@@ -1,4 +1,4 @@
-"""How much an adversary is paid for the entropy of its labels: the parameter ``smoothing``, its unit and defaults.
+"""How much an adversary is paid for the entropy of its labels: the parameter ``smoothing``, its unit and its default.
 
 Let ``s`` be the largest cost and ``m`` the smoothing. Estimators of one label per row minimise
 
@@ -21,44 +21,54 @@ from sklearn.utils.validation import check_is_fitted
 from nashlearn.dask.answers import lazily
 from nashlearn.estimators._parameters import number, parameters
 
-__all__ = ["GRADES", "INTERCEPT_SCALING", "LABELS", "Auto", "TemperedNash"]
+__all__ = ["CONSTANT", "GRADES", "LABELS", "Auto", "TemperedNash"]
 
 _LEAST, _MOST = 1e-9, 1e9  # of what is not 0
 
 
 class Auto(NamedTuple):
-    """What ``smoothing="auto"`` stands for."""
+    """What ``"auto"`` stands for in linear models, and in those of a kernel."""
 
     linear: float
     kernel: float
 
+    def chosen(self, value: Any, name: str, kernel: Any) -> float:
+        """The number that the parameter ``name`` says, or an error that names it."""
+        if isinstance(value, str):
+            if value != "auto":
+                raise ValueError(f"{name} must be 'auto' or a number; got {value!r}.")
+            return self.linear if kernel is None else self.kernel
+        return number(value, name)
 
-LABELS = Auto(linear=1.0, kernel=0.0)  # of unordered labels, whatever the costs
-GRADES = Auto(linear=3.0, kernel=0.0)  # of ordered ones along one direction
-INTERCEPT_SCALING = 10.0
+
+LABELS = Auto(linear=1.0, kernel=0.0)  # smoothing for unordered labels, whatever the costs
+GRADES = Auto(linear=3.0, kernel=0.0)  # smoothing for ordered ones along one direction
+CONSTANT = Auto(linear=10.0, kernel=1.0)  # intercept_scaling; kernel values are of the size of 1
 
 
 @parameters
 class TemperedNash:
-    """Estimators of one label per row that take the parameter ``smoothing``."""
+    """Estimators of one label per row that take the parameters ``smoothing`` and ``intercept_scaling``."""
 
     _: KW_ONLY
     smoothing: Any = "auto"
+    intercept_scaling: Any = "auto"
     kernel: Any = None
     _auto = LABELS
 
     def _chosen_smoothing(self) -> float:
         """The number that ``smoothing`` says, or an error that names it."""
-        if isinstance(self.smoothing, str):
-            if self.smoothing != "auto":
-                raise ValueError(f"smoothing must be 'auto' or a number; got {self.smoothing!r}.")
-            return self._auto.linear if self.kernel is None else self._auto.kernel
-        value = number(self.smoothing, "smoothing")
+        value = self._auto.chosen(self.smoothing, "smoothing", self.kernel)
         if not (value == 0 or _LEAST <= value <= _MOST):
             raise ValueError(
                 f"smoothing must be 'auto', 0, or a number between {_LEAST:g} and {_MOST:g}; got {self.smoothing!r}."
             )
         return value
+
+    @property
+    def _constant(self) -> float:
+        """The feature that intercepts and thresholds are the weights of."""
+        return CONSTANT.chosen(self.intercept_scaling, "intercept_scaling", self.kernel)
 
     def _temper(self, largest: float) -> None:
         """Keep the smoothing and the scale ``s`` of the loss that will be trained on."""

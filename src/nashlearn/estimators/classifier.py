@@ -137,6 +137,14 @@ class NashClassifier(DecidingNash, PerClassNash):
             return NAMED[self.loss](k)
         return self.loss(k) if callable(self.loss) else games.cost(self.loss)
 
+    def _before_tempering(self, state: dict[str, Any]) -> dict[str, Any]:
+        then = super()._before_tempering(state)
+        if "classes_" in state:
+            classes, game = state["classes_"], state["_game"]
+            options = classes if game.n_options == classes.size else np.arange(game.n_options)
+            then |= {"options_": options, "_priced_labels": classes, "_priced": game.costs}
+        return then
+
     @property
     def _options(self) -> np.ndarray:
         return self.options_

@@ -106,22 +106,27 @@ class NashOrdinalClassifier(DecidingNash, BaseNash):
         return grades
 
     def _game_and_scores(self, classes: np.ndarray, d: int) -> Setting:
-        k = classes.size
+        k, constant = classes.size, self._constant
         self._game = games.absolute(k)
         self._temper(1.0)  # a grade, whatever their number
+        game: Any
+        design: Any
+        span: Any
         if self.smoothing_:
-            return Setting(self._game, Cumulative(k - 1, d), SpanCumulative(k), 0.0, self._mu, self._unit)
-        return Setting(ThresholdGame(k - 1), Shared(k - 1, d), SpanShared(k - 1), 0.0, self._mu, self._unit)
+            game, design, span = self._game, Cumulative(k - 1, d, constant), SpanCumulative(k, constant)
+        else:
+            game, design, span = ThresholdGame(k - 1), Shared(k - 1, d, constant), SpanShared(k - 1, constant)
+        return Setting(game, design, span, 0.0, self._mu, self._unit)
 
     def _store(self, w: np.ndarray) -> None:
         d = self.n_features_in_
         self.coef_ = w[None, :d].copy()
-        self.intercept_ = w[d:].copy()
+        self.intercept_ = self._constant * w[d:]
         self.thresholds_ = -self.intercept_
 
     def _stored(self) -> np.ndarray:
         """The weights that were stored."""
-        return np.concatenate([self.coef_[0], self.intercept_])
+        return np.concatenate([self.coef_[0], self.intercept_ / self._constant])
 
     def _store_span(self, C: np.ndarray, setting: Setting) -> None:
         self.dual_coef_ = np.ascontiguousarray(setting.span.reduce(C).T)

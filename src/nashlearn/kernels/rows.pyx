@@ -176,7 +176,7 @@ cdef class Square(Rows):
     cdef const void* at
     cdef bint single
 
-    def __cinit__(self, K):
+    def __cinit__(self, K, *_):
         self.single, self.n = is_single(K, "K"), extent(K, "K", 0)
         self.at = matrix(K, "K", SINGLE if self.single else DOUBLE, self.n, self.n)
         self.K = K
@@ -210,7 +210,18 @@ cdef class Square(Rows):
 
 
 cdef class SharedSquare(Square):
-    """A square Gram matrix for one direction with offsets; "weights" are its n scores, then the offsets, (1, n + k)."""
+    """A square Gram matrix for one direction with offsets; "weights" are its n scores, then the offsets, (1, n + k).
+
+    A score's own offset moves by ``offset`` times the step.
+    """
+
+    cdef double offset
+
+    def __init__(self, K, double offset=1.0):
+        self.offset = offset
+
+    def __reduce__(self):
+        return SharedSquare, (self.K, self.offset)
 
     cdef double* weights(self, object W, Py_ssize_t k) except NULL:
         return <double*> matrix_out(W, "W", DOUBLE, 1, self.n + k)
@@ -228,6 +239,6 @@ cdef class SharedSquare(Square):
         cdef double total = 0.0
         cdef Py_ssize_t c
         for c in range(m):
-            W[self.n + classes[c]] += delta[c]
+            W[self.n + classes[c]] += self.offset * delta[c]
             total += delta[c]
         self.add(i, total, W)

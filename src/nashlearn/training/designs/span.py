@@ -69,11 +69,14 @@ class SpanPerClass:
 
 
 class SpanShared:
-    """One function with ``m`` offsets, for losses that are a sum over scores: each is visited on its own."""
+    """One function with ``m`` offsets, for losses that are a sum over scores: each is visited on its own.
 
-    def __init__(self, m: int):
+    ``constant`` is the feature that each offset sees.
+    """
+
+    def __init__(self, m: int, constant: float = 1.0):
         self.k, self.functions = m, 1
-        self.offset = 1.0  # what an offset adds to the diagonal of a score
+        self.offset = constant**2  # what an offset adds to the diagonal of a score
         self.copies = m
 
     def reduce(self, C: np.ndarray) -> np.ndarray:
@@ -86,22 +89,22 @@ class SpanShared:
 
     def square(self, K: np.ndarray, KC: np.ndarray, C: np.ndarray) -> tuple[Any, np.ndarray]:
         """Rows and "weights" of a working set for the sweeps."""
-        return SharedSquare(K), np.concatenate([KC[0], self.offsets(C)])[None, :]
+        return SharedSquare(K, self.offset), np.concatenate([KC[0], self.offsets(C)])[None, :]
 
     def covariance(self, K: np.ndarray, U: np.ndarray, owner: np.ndarray) -> np.ndarray:
         """``U A U'`` for directions ``U`` in the scores of their owners."""
         total = U.sum(axis=1)
         M = K[np.ix_(owner, owner)] * total * total[:, None]
-        M += U @ U.T
+        M += self.offset * (U @ U.T)
         return M
 
     def covariance_diagonal(self, K: np.ndarray, U: np.ndarray, owner: np.ndarray) -> np.ndarray:
         """The diagonal of :meth:`covariance`."""
-        return U.sum(axis=1) ** 2 * np.diagonal(K)[owner] + np.einsum("ac,ac->a", U, U)
+        return U.sum(axis=1) ** 2 * np.diagonal(K)[owner] + self.offset * np.einsum("ac,ac->a", U, U)
 
     def squared_diameters(self, diagonal: np.ndarray) -> np.ndarray:
         """Squared distance between the moments of the lowest and the highest label."""
-        return self.k**2 * diagonal + self.k
+        return self.k**2 * diagonal + self.k * self.offset
 
     def reach(self, scores: np.ndarray) -> np.ndarray:
         """How large the scores (n, m) of an example are in its loss, up to a factor."""
@@ -117,7 +120,7 @@ class SpanShared:
 
     def offsets(self, C: np.ndarray) -> np.ndarray:
         """What each threshold adds to the function, (m,)."""
-        return C.sum(axis=0)
+        return self.offset * C.sum(axis=0)
 
     def lists(self, near: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Examples to visit and the class of each visit."""
@@ -246,7 +249,7 @@ class KernelProblem:
         """How wrong rounding may make the objective at ``C``, or the dual at ``Q``, if functions may be by ``wrong``."""
         wrong += UNIT * self.gram.n * float(np.abs(C).sum()) * self.span.offset
         terms = self.gram.n + self.span.k + EXTRA
-        unit = self.game.unit + smoothing * np.log(self.span.k)  # that of an entropy
+        unit = self.game.unit + smoothing * (1.0 + float(np.log(self.span.k + 1.0)))  # of costs and of entropies
         reach = float(self.omega @ self.span.reach(scores))
         by_scores = 4.0 * self.span.copies * wrong
         if Q is None:
