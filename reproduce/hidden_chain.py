@@ -181,10 +181,11 @@ def section(folder: Path) -> str:
         rows[-1] += [f"{excess:+.4f}", f"{np.mean([r['seconds'] for r in ours]):.1f} s"]
         rows[-1] += [_cell(tuned), _cell(ssvm), _cell(crf), _cell(marginal)]
     note = (
-        f"Test error of {TEST} fresh sequences, mean ± deviation over draws. *default*: smoothing 0.5 and alpha 1e-4; *over "
-        "Bayes*: its error less that of the true model's most probable states on the same data; *tuned*: smoothing "
-        f"and alpha chosen on {VALIDATION} validation sequences of the first draw, as is alpha of the structured SVM "
-        "and of the random field, decoded by its best labeling and by its marginals. Lost from the paper's text: –."
+        f"Test error of {TEST} fresh sequences, mean ± deviation over draws. *default*: smoothing 0.5 and alpha 1e-4; "
+        "*over Bayes*: its error less that of the true model's most probable states on the same data; *tuned*: "
+        f"smoothing and alpha chosen on {VALIDATION} validation sequences of the first draw, as is alpha of the "
+        "structured SVM and of the random field, decoded by its best labeling and by its marginals. Lost from the "
+        "paper's text: –."
     )
     columns = ["missing", "sequences", "M3N (paper)", "MANA (paper)", "default", "over Bayes", "time", "tuned"]
     columns += ["structured SVM", "CRF, Viterbi", "CRF, marginals"]

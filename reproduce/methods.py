@@ -52,7 +52,8 @@ def _nash(name: str, *args: Any, kernel: bool = False, **fixed: Any) -> Build:
     def build(alpha: float, gamma: float, n: int, tol: float) -> Any:
         how = {"kernel": "rbf", "gamma": gamma, **fixed} if kernel else fixed
         estimator = getattr(importlib.import_module("nashlearn"), name)
-        return estimator(*args, alpha=alpha, smoothing=0.0, tol=tol, warm_start=True, random_state=0, **how)
+        papers = {"smoothing": 0.0, "intercept_scaling": 1.0}
+        return estimator(*args, alpha=alpha, tol=tol, warm_start=True, random_state=0, **papers, **how)
 
     return build
 
@@ -97,7 +98,7 @@ _OVA = _peer("sklearn.svm", "LinearSVC", loss="hinge", tol=0.01, max_iter=1000, 
 _LIBLINEAR = "LinearSVC, Crammer–Singer; its cost grows with C and it heeds no limit, so the grid ends at 64"
 
 METHODS: dict[str, Method] = {
-    "al01": Method(_nash("NashClassifier", "zero_one", intercept_scaling=1.0), "C", warm=True),
+    "al01": Method(_nash("NashClassifier", "zero_one"), "C", warm=True),
     "al01-rbf": Method(
         _nash("NashClassifier", "zero_one", kernel=True, fit_intercept=False), "C", kernel=True, warm=True
     ),
@@ -110,7 +111,7 @@ METHODS: dict[str, Method] = {
     ),
     "ord-th": Method(_nash("NashOrdinalClassifier", decision="scores"), "lambda", warm=True),
     "ord-mc": Method(
-        _nash("NashClassifier", "absolute", decision="scores", intercept_scaling=1.0),
+        _nash("NashClassifier", "absolute", decision="scores"),
         "lambda",
         warm=True,
         largest=lambda k: k - 1.0,
@@ -139,7 +140,7 @@ METHODS: dict[str, Method] = {
     "redsvm-rbf": Method(
         _peer("skordinal.classifiers", "REDSVM", kernel=True), "C", kernel=True, package="skordinal", note="REDSVM"
     ),
-    "abstain": Method(_nash("NashAbstainer", 0.5, intercept_scaling=1.0), "C", answer=_may_abstain, warm=True),
+    "abstain": Method(_nash("NashAbstainer", 0.5), "C", answer=_may_abstain, warm=True),
     "abstain-rbf": Method(
         _nash("NashAbstainer", 0.5, kernel=True, fit_intercept=False), "C", kernel=True, answer=_may_abstain, warm=True
     ),

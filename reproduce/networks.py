@@ -5,8 +5,8 @@ probable labeling (*viterbi*) or the labels of least expected loss under its mar
 SVM, or its LP bound where there are cycles.
 
 All minimise ``alpha/2 |w|^2 + mean loss`` with the loss, and ours its smoothing, in costs, as the papers do and as the
-keys of stored results say. Estimators divide their loss by ``s (1 + m)``, ``s`` the largest cost and ``m`` the smoothing
-relative to it; they are given what makes the two objectives the same up to that factor.
+keys of stored results say. Estimators divide their loss by ``s (1 + m)``, ``s`` the largest cost and ``m`` the
+smoothing relative to it; they are given what makes the two objectives the same up to that factor.
 """
 
 from __future__ import annotations

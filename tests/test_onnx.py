@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from nashlearn import NashAbstainer, NashClassifier, NashOrdinalClassifier, NashTagger, tabular
+from nashlearn import NashAbstainer, NashClassifier, NashOrdinalClassifier, NashTagger, games, tabular
 
 onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("skl2onnx")
@@ -22,11 +23,14 @@ NAMES = np.array(["setosa", "versicolor", "virginica"])[SPECIES]
 
 
 def answered(model, inputs):
-    """Labels and scores by onnxruntime."""
+    """What onnxruntime returns, by the names of outputs."""
     graph = to_onnx(model).SerializeToString()
     session = onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])
-    assert [output.name for output in session.get_outputs()] == ["label", "scores"]
-    return session.run(None, inputs)
+    return dict(zip([output.name for output in session.get_outputs()], session.run(None, inputs), strict=True))
+
+
+def shifted(X):
+    return X + 0.1 * np.random.default_rng(0).standard_normal(X.shape) * X.std(axis=0)
 
 
 def scores_of(model, X):
@@ -59,11 +63,52 @@ def scores_of(model, X):
     ],
 )
 def test_labels_and_scores(model, X, y):
-    model.fit(X, y)
-    new = X + 0.1 * np.random.default_rng(0).standard_normal(X.shape) * X.std(axis=0)
-    labels, scores = answered(model, {"X": new})
-    assert labels.tolist() == model.predict(new).tolist()
-    np.testing.assert_allclose(scores, scores_of(model, new), rtol=1e-9, atol=1e-9)
+    new = shifted(X)
+    found = answered(model.fit(X, y), {"X": new})
+    assert found["label"].tolist() == model.predict(new).tolist()
+    np.testing.assert_allclose(found["scores"], scores_of(model, new), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("smoothing", [0.03, 1.0, 30.0])
+@pytest.mark.parametrize(
+    ("model", "y"),
+    [
+        (NashClassifier(), NAMES),
+        (NashClassifier("absolute"), SPECIES),
+        (NashClassifier(lambda k: games.absolute(k, [0.0, 1.0, 5.0])), SPECIES),
+        (NashClassifier(lambda k: games.zero_one(k, [1.0, 2.0, 5.0])), SPECIES),
+        (NashClassifier([[0, 1], [10, 0]]), SPECIES > 1),
+        (NashClassifier([[1, 12], [3, 2]]), SPECIES > 0),
+        (NashClassifier({"wait": {False: 0, True: 4}, "act": {False: 1, True: 0}}), SPECIES > 0),
+        (NashOrdinalClassifier(), SPECIES),
+        (NashAbstainer(0.2), SPECIES),
+        (NashAbstainer(0.5), SPECIES),
+        (NashClassifier(kernel="rbf"), SPECIES),
+    ],
+)
+def test_probabilities_and_strategies(model, y, smoothing):
+    new = shifted(IRIS)
+    model = clone(model).set_params(smoothing=smoothing, alpha=1e-2).fit(IRIS, y)
+    found = answered(model, {"X": new})
+    assert found["label"].tolist() == model.predict(new).tolist()
+    np.testing.assert_allclose(found["probabilities"], model.predict_proba(new), atol=1e-6)
+    np.testing.assert_allclose(found["strategy"], model.strategy(new), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("model", "y"),
+    [
+        (NashClassifier("absolute", smoothing=0.0), SPECIES),
+        (NashOrdinalClassifier(smoothing=0.0), SPECIES),
+        (NashClassifier([[0, 1], [10, 0]], smoothing=0.0), SPECIES > 1),
+        (NashAbstainer(0.7), SPECIES),  # its strategy caps several labels: no fixed number of operators
+        (NashClassifier([[0, 1, 2], [3, 0, 1], [1, 1, 0]], decision="scores"), SPECIES),
+    ],
+)
+def test_labels_without_probabilities(model, y):
+    found = answered(model.fit(IRIS, y), {"X": shifted(IRIS)})
+    assert set(found) == {"label", "scores"}
+    assert found["label"].tolist() == model.predict(shifted(IRIS)).tolist()
 
 
 @pytest.mark.parametrize("kernel", [None, "rbf"])
@@ -79,17 +124,16 @@ def test_a_table_with_categories_and_gaps(kernel):
     new = frame.assign(colour=[*frame["colour"][:-1], "mauve"])
     inputs = {name: new[[name]].to_numpy(np.float64) for name in ("size", "age")}
     inputs["colour"] = new[["colour"]].fillna("").to_numpy(dtype=object)
-    labels, scores = answered(model, inputs)
-    assert labels.tolist() == model.predict(new).tolist()
-    np.testing.assert_allclose(scores, scores_of(model, new), rtol=1e-6, atol=1e-6)
+    found = answered(model, inputs)
+    assert found["label"].tolist() == model.predict(new).tolist()
+    np.testing.assert_allclose(found["scores"], scores_of(model, new), rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        (NashClassifier(decision="equilibrium"), "equilibrium"),
+        (NashClassifier("squared"), "equilibrium"),
         (NashClassifier(np.array([[0, 1, 2], [3, 0, 1], [1, 1, 0]])), "set_params"),
-        (NashOrdinalClassifier(), "set_params"),
         (NashClassifier(np.array([[0, 1, 1], [1, 0, 0]])), "not square"),
         (NashClassifier(kernel=lambda A, B: A @ B.T, alpha=1.0), "kernels"),
     ],
@@ -110,7 +154,7 @@ def test_columns_with_the_names_of_outputs():
     y = np.arange(20) // 10
     model = tabular.fit_table(tabular.table_pipeline(NashClassifier(alpha=1e-2), frame), frame, y)
     graph = to_onnx(model)
-    assert [one.name for one in graph.graph.output] == ["label_", "scores_"]
+    assert [one.name for one in graph.graph.output] == ["label_", "scores_", "probabilities", "strategy"]
     inputs = {"label": frame[["label"]].to_numpy(), "scores": frame[["scores"]].to_numpy(dtype=object)}
     session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
     assert session.run(["label_"], inputs)[0].tolist() == model.predict(frame).tolist()

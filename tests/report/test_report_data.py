@@ -103,9 +103,10 @@ def test_certificate_and_worst_case_are_the_models() -> None:
     assert certificate["history"][-1][4] == pytest.approx(model.dual_gap_)
     for confidence, radius in worst["marks"]:
         assert radius == pytest.approx(model.moment_radius(confidence))
-        assert worst["base"] + worst["slope"] * radius == pytest.approx(model.worst_case_risk(radius))
+        assert dict(worst["points"])[radius] == pytest.approx(model.worst_case_risk(radius))
+    assert worst["points"][0] == [0.0, pytest.approx(model.worst_case_risk())]
     _, _, X, y = flowers()
-    p = classifier().predict_proba(X)
+    p = model.strategy(classifier()[:-1].transform(X))
     assert worst["measured"] == pytest.approx(np.mean([p[i] @ COSTS[:, y[i]] for i in range(y.size)]))
 
 
@@ -154,7 +155,7 @@ def test_tags_and_phrases() -> None:
         sum(a != b for a, b in zip(one, true, strict=True)) for one, true in zip(tagger().predict(X), y, strict=True)
     ]
     assert shown["n_wrong"] == np.count_nonzero(wrong)
-    p = tagger().predict_proba(X)
+    p = tagger().strategy(X)
     first = shown["items"][0]
     at = int(first["name"].split()[1]) - 1
     assert first["truth"] == y[at] and first["likely"][0][0][1] == pytest.approx(p[at][0].max(), abs=1e-3)

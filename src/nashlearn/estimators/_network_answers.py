@@ -135,9 +135,9 @@ class PlayingNetworks(NetworkTraining, StructuredNash):
 
         With smoothing they are the marginals of ``q``, the adversary's distribution over labellings, as
         :meth:`marginals` returns them: none of them is 0, and the loss that training minimises is the expected cost of
-        ``p`` plus ``smoothing`` times the log loss of ``q`` (up to a factor, where no graph is relaxed). With ``smoothing=0`` the adversary has no such
-        distribution, and the predictor's ``strategy`` is returned: sparse, and no estimate of probabilities. So it is
-        for models that were saved by version 0.1.
+        ``p`` plus ``smoothing`` times the log loss of ``q`` (up to a factor, where no graph is relaxed). With
+        ``smoothing=0`` the adversary has no such distribution, and the predictor's ``strategy`` is returned: sparse,
+        and no estimate of probabilities. So it is for models that were saved by version 0.1.
         """
         scored = self._scored(X)
         found = self._settle(scored)

@@ -106,8 +106,8 @@ class StructuredNash(StructuredTraining, BaseEstimator):
     it was.
 
     Training and the games behind predictions are in costs; weights, scores and the objective are of the loss divided by
-    ``s (1 + m)``, where ``s`` is the largest cost (:meth:`_largest_cost`) and ``m`` the parameter ``smoothing``, so that
-    ``alpha`` means the same for every loss and smoothing.
+    ``s (1 + m)``, where ``s`` is the largest cost (:meth:`_largest_cost`) and ``m`` the parameter ``smoothing``, so
+    that ``alpha`` means the same for every loss and smoothing.
     """
 
     _weights: np.ndarray

@@ -34,8 +34,8 @@ class Stakes:
 
     def __init__(self, estimator: Any):
         self.costs, self.classes = np.asarray(estimator._game.costs), np.asarray(estimator.classes_).tolist()
-        m, k = self.costs.shape
-        self.possible = self.classes if m == k else list(range(m))
+        k = len(self.classes)
+        self.possible = np.asarray(getattr(estimator, "_options", estimator.classes_)).tolist()
         if hasattr(estimator, "abstain_label"):
             self.possible = [*self.classes, estimator.abstain_label]
         self.aligned = self.possible[:k] == self.classes
