@@ -19,12 +19,18 @@ dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 pd = pytest.importorskip("pandas")
 
+COSTS = [[0.0, 1.0, 4.0], [2.0, 0.0, 1.0], [3.0, 1.0, 0.0], [0.7, 0.7, 0.7]]
 ESTIMATORS = [
     NashClassifier(tol=1e-4),
-    NashClassifier([[0.0, 1.0, 4.0], [2.0, 0.0, 1.0], [3.0, 1.0, 0.0], [0.7, 0.7, 0.7]], tol=1e-4),
+    NashClassifier(tol=1e-4, smoothing=0),
+    NashClassifier(COSTS, tol=1e-4, smoothing=0.1),
+    NashClassifier(COSTS, tol=1e-4, smoothing=0),
     NashClassifier("absolute", fit_intercept=False, class_weight="balanced", tol=1e-4),
+    NashClassifier("absolute", fit_intercept=False, class_weight="balanced", tol=1e-4, smoothing=0),
     NashAbstainer(0.3, class_weight={"b": 3.0}, tol=1e-4),
-    NashOrdinalClassifier(tol=1e-4),
+    NashAbstainer(0.3, class_weight={"b": 3.0}, tol=1e-4, smoothing=0),
+    NashOrdinalClassifier(order=["c", "a", "b", "never"], tol=1e-4),
+    NashOrdinalClassifier(order=["c", "a", "b"], tol=1e-4, smoothing=0),
 ]
 
 
@@ -54,7 +60,8 @@ def test_certified_optimum_is_that_of_one_machine(estimator):
     assert there.history_[-1].gap == there.dual_gap_
     # The certificate and the bound on the risk are those of the weights that were returned.
     assert there.moment_radius() == pytest.approx(here.moment_radius(), rel=1e-10)
-    assert there.worst_case_risk() <= there.objective_
+    for radius in (0.0, 0.1):
+        assert there.worst_case_risk(radius) == pytest.approx(here.worst_case_risk(radius), rel=0.05)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)

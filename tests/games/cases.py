@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from saddle_reference import Part, objective
 from scipy.optimize import linprog
+from scipy.special import xlogy
 
 Certificate = Callable[[np.ndarray, np.ndarray, np.ndarray], float]
 Smoothed = Callable[[np.ndarray, float, np.ndarray, np.ndarray], float]
@@ -51,8 +52,8 @@ class Case:
         The game of ``c L``; by the double oracle where none is given.
     tol : float
         What the game is solved to, relative to its numbers.
-    omega : {"quadratic", "entropy"}
-        What the game is smoothed by.
+    omega : {"quadratic", "entropy", "tempered", "binary"}
+        What the game is smoothed by: "tempered" is the entropy of one label, "binary" that of independent coordinates.
     certificates, smoothed : dict of (theta, [smoothing,] p, q) -> gap
         What compiled code says of strategies that it is given.
     reports : dict of (theta, size, rng) -> gap, p, q
@@ -143,16 +144,20 @@ def linear_programme(case: Case, theta: np.ndarray) -> tuple[float, np.ndarray, 
 
 def smoothed_value(case: Case, theta: np.ndarray, smoothing: float, costs: np.ndarray) -> float:
     """``max_q <theta, q> + min_i <costs_i, mu> - smoothing Omega(q)`` over mixtures ``mu`` of vertices, conic."""
-    V, heat = case.labels, smoothing if case.omega == "entropy" else 0.0
+    V, heat = case.labels, 0.0 if case.omega == "quadratic" else smoothing
     part = Part(1.0, V, [costs], np.ones((1, len(V))), np.ones(1), np.full(len(V), heat))
     if case.omega == "quadratic":
         part.curve = smoothing, V
     return objective([part], np.zeros(case.dim), 0.0, theta)
 
 
-def omega(q: np.ndarray) -> np.ndarray:
-    """The quadratic one of rows, 0 at vertices."""
-    return 0.5 * ((q - 1.0) * q).sum(axis=1)
+def omega(case: Case, q: np.ndarray) -> np.ndarray:
+    """What is taken off the reward of rows of ``q``, 0 at vertices; no function of ``q`` alone for networks."""
+    return {
+        "quadratic": lambda: 0.5 * ((q - 1.0) * q).sum(axis=1),
+        "tempered": lambda: xlogy(q, q).sum(axis=1),
+        "binary": lambda: (xlogy(q, q) + xlogy(1.0 - q, 1.0 - q)).sum(axis=1),
+    }[case.omega]()
 
 
 # --------------------------------------------------------------------------------------------------------------- draws

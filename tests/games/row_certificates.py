@@ -6,25 +6,31 @@ from typing import Any
 
 import numpy as np
 from cases import Certificate, Smoothed
+from scipy.special import entr
 
 from nashlearn.kernels.loss import risk_rows
 
-__all__ = ["rows_gap", "smoothed_gap"]
+__all__ = ["binary_gap", "rows_gap", "tempered_gap"]
 
 
-def _gap(params: Any, g: np.ndarray, a: float, p: np.ndarray, q: np.ndarray) -> float:
-    """What a best reply to ``p`` gets beyond what ``q`` secures, where ``a/2 |q|^2`` is taken off."""
+def _gap(params: Any, f: np.ndarray, mu: float, p: np.ndarray, q: np.ndarray, entropy: float) -> float:
+    """What a best reply to ``p`` gets beyond what ``q`` secures, where ``mu`` times an entropy is paid."""
     loss, risk = params.compiled(), np.empty(1)
-    g, p, q = (np.ascontiguousarray(x, dtype=np.float64) for x in (g, p, q))
+    f, p, q = (np.ascontiguousarray(x, dtype=np.float64) for x in (f, p, q))
     risk_rows(loss, q[None, :], risk)
-    return float(loss.earned(g, p, a) - risk[0] - g @ q + 0.5 * a * (q @ q))
+    return float(loss.earned(f, p, mu) - risk[0] - f @ q - mu * entropy)
 
 
 def rows_gap(params: Any) -> Certificate:
     """What a best reply to ``p`` gets beyond what ``q`` secures, for the loss ``params``."""
-    return lambda theta, p, q: _gap(params, theta, 0.0, p, q)
+    return lambda theta, p, q: _gap(params, theta, 0.0, p, q, 0.0)
 
 
-def smoothed_gap(params: Any) -> Smoothed:
-    """The same with smoothing: what is taken off is ``smoothing (|q|^2 - <1, q>) / 2``."""
-    return lambda theta, smoothing, p, q: _gap(params, theta + 0.5 * smoothing, smoothing, p, q)
+def tempered_gap(params: Any) -> Smoothed:
+    """The same with the entropy of the label added."""
+    return lambda theta, mu, p, q: _gap(params, theta, mu, p, q, entr(q).sum())
+
+
+def binary_gap(params: Any) -> Smoothed:
+    """The same with the entropy of independent coordinates added."""
+    return lambda theta, mu, p, q: _gap(params, theta, mu, p, q, entr(q).sum() + entr(1.0 - q).sum())

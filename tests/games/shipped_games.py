@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from cases import Case, Report
 from enumeration import chain, matching_vertices, matchings, one_hot, pair_table, tree_heads
-from row_certificates import rows_gap, smoothed_gap
+from row_certificates import binary_gap, rows_gap, tempered_gap
 from scipy.optimize import linprog
 
 from nashlearn import games
@@ -35,8 +35,8 @@ def simplex(id: str, game: Any, L: Any, symmetry: np.ndarray | None = None) -> C
     options, k = L.shape
     return Case(
         id, game, np.arange(k), np.eye(k), np.eye(options), L, level=np.ones(k), symmetry=symmetry,
-        scaled=lambda c: games.cost(c * L),
-        certificates={"rows": rows_gap(game.params)}, smoothed={"rows": smoothed_gap(game.params)},
+        scaled=lambda c: games.cost(c * L), omega="tempered",
+        certificates={"rows": rows_gap(game.params)}, smoothed={"rows": tempered_gap(game.params)},
     )  # fmt: skip
 
 
@@ -48,8 +48,8 @@ def thresholds(m: int) -> Case:
     game, vertices = ThresholdGame(m), corners.astype(float)
     certificates = {"rows": rows_gap(game.params)}
     return Case(
-        f"thresholds-{m}", game, corners, vertices, vertices, L, symmetry=np.arange(m)[::-1],
-        certificates=certificates, smoothed={"rows": smoothed_gap(game.params)},
+        f"thresholds-{m}", game, corners, vertices, vertices, L, symmetry=np.arange(m)[::-1], omega="binary",
+        certificates=certificates, smoothed={"rows": binary_gap(game.params)},
     )  # fmt: skip
 
 

@@ -136,4 +136,8 @@ class PartitionedProblem:
 
     def evaluate(self, w: np.ndarray, smoothing: float) -> Evaluation:
         """Loss, gradient and plane at ``w``: one pass over all partitions."""
-        return self._parts.reduce(self._evaluate, summed, *self._task, shared(w), smoothing)
+        return self.reduce(self._evaluate, summed, shared(w), smoothing)
+
+    def reduce(self, function: Callable[..., T], combine: Callable[[T, T], T], *arguments: Any) -> T:
+        """As :meth:`Partitions.reduce`, the task before the other arguments."""
+        return self._parts.reduce(function, combine, *self._task, *arguments)

@@ -1,7 +1,8 @@
 """Estimators of one label per row on Dask arrays and dataframes: facts about the labels, then gradients.
 
-The game is smoothed by ``mu Omega(q)``, ``Omega(q) = (|q|^2 - <1, q>) / 2``, 0 at every label, and ``mu`` falls until
-the game itself is certified (:mod:`nashlearn.training.methods.descent`): no dual variable of an example is ever kept.
+Training is L-BFGS on the tempered game, certified by the planes that it meets on the way
+(:mod:`nashlearn.training.methods.descent`). Where the estimator's smoothing is 0, the adversary is paid for entropy all
+the same, at a price that falls until the game itself is certified. No dual variable of an example is ever kept.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names
 
 from nashlearn.dask.collections import on_workers, one_block_wide, row_partitions
-from nashlearn.dask.reduction import PartitionedProblem, Partitions
+from nashlearn.dask.reduction import PartitionedProblem, Partitions, shared
 from nashlearn.training.designs.row_products import squared_norms
 from nashlearn.training.driver import Run
 from nashlearn.training.methods.descent import Descent
@@ -26,6 +27,7 @@ from nashlearn.training.objective import Evaluation
 from nashlearn.training.opening import train_as_asked
 from nashlearn.training.problem import Problem
 from nashlearn.training.progress import scaling_advice
+from nashlearn.training.risk import risk_means, sigmas
 from nashlearn.training.rounding import rounding
 
 __all__ = ["RowFacts", "fit_rows", "row_facts"]
@@ -97,30 +99,53 @@ def row_facts(X: Any, y: Any, weight: Any) -> RowFacts:
 class _Task(NamedTuple):
     """What a worker needs besides a partition and the weights.
 
-    ``share`` is a row's part of the mean, by class, and ``sizes`` bounds the means of the absolute features.
+    ``places`` are those of the sorted ``labels`` among the classes, ``share`` their rows' parts of the mean, and
+    ``sizes`` bounds the means of the absolute features.
     """
 
-    classes: np.ndarray
+    labels: np.ndarray
+    places: np.ndarray
     share: np.ndarray
     alpha: float
     game: Any
     design: Any
     sizes: np.ndarray
 
-    def error(self, w: np.ndarray) -> float:
+    def problem(self, X: Any, y: Any, weight: Any) -> Problem:
+        """A partition, whose rows were checked before."""
+        X, y = _numbers(X, y, checked=True)
+        which = np.searchsorted(self.labels, y)
+        omega = self.share[which]
+        if weight is not None:
+            omega = omega * np.asarray(weight, dtype=np.float64).ravel()
+        return Problem(X, self.places[which], omega, self.alpha, self.game, self.design)
+
+    def error(self, w: np.ndarray, smoothing: float) -> float:
         """How wrong rounding may make the mean loss at ``w``; partitions are read by blocks of some thousand rows."""
         reach = self.design.reach(self.sizes, w.reshape(self.design.shape))
-        return rounding(_ROWS + self.sizes.size + self.share.size, self.game.unit, reach)
+        k = self.game.n_labels
+        unit = self.game.unit + smoothing * (1.0 + float(np.log(k + 1.0)))
+        return rounding(_ROWS + self.sizes.size + k + 1, unit, reach)
 
 
 def _evaluate(X: Any, y: Any, weight: Any, task: _Task, w: np.ndarray, smoothing: float) -> Evaluation:
     """What a partition contributes to the mean."""
-    X, y = _numbers(X, y, checked=True)
-    codes = np.searchsorted(task.classes, y).astype(np.int64)
-    omega = task.share[codes] if weight is None else task.share[codes] * np.asarray(weight, dtype=np.float64).ravel()
-    seen = Problem(X, codes, omega, task.alpha, task.game, task.design).evaluate(w, smoothing)
+    part = task.problem(X, y, weight)
+    seen = part.evaluate(w, smoothing)
     # What rounding may hide of the gap, the loss's part and the bound's, is taken off the bound.
-    return seen._replace(entropy=seen.entropy - 2.0 * float(omega.sum()) * task.error(w))
+    return seen._replace(entropy=seen.entropy - 2.0 * float(part.omega.sum()) * task.error(w, smoothing))
+
+
+def _risk(
+    X: Any, y: Any, weight: Any, task: _Task, w: np.ndarray, smoothing: float, sigma: np.ndarray
+) -> np.ndarray:
+    """What a partition contributes to the means that bound the risk."""
+    part = task.problem(X, y, weight)
+    means = np.zeros(sigma.size)
+    for rows, block in part.blocks():
+        scores = task.design.scores(block, w.reshape(task.design.shape))
+        means += risk_means(task.game, scores, part.y[rows], part.omega[rows], smoothing, sigma)
+    return means
 
 
 def _shares(class_weight: Any, seen: RowFacts) -> np.ndarray:
@@ -147,8 +172,8 @@ def _metric(design: Any, squares: np.ndarray, alpha: float) -> np.ndarray:
 class _RowDescent(Descent):
     """Descent to weights that the design prefers, where it prefers others that are no worse: one more pass."""
 
-    def __init__(self, design: Any, schedule: Iterable[float], metric: np.ndarray):
-        super().__init__(schedule, metric=metric)
+    def __init__(self, design: Any, schedule: Iterable[float], target: float, metric: np.ndarray):
+        super().__init__(schedule, target, metric)
         self.design = design
 
     def finish(self, run: Run, state: Any) -> None:
@@ -157,14 +182,15 @@ class _RowDescent(Descent):
         w = run.progress.w.reshape(self.design.shape)
         if (tidy := self.design.tidied(w)) is not w:
             tidy = tidy.ravel()
-            primal = 0.5 * run.alpha * float(np.square(tidy).sum()) + run.problem.evaluate(tidy, 0.0).loss
+            primal = 0.5 * run.alpha * float(np.square(tidy).sum()) + run.problem.evaluate(tidy, self.target).loss
             run.progress.exchange(tidy, primal, 0.0)
 
 
 def fit_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     """Train an estimator of :mod:`nashlearn.estimators` on a Dask array or dataframe.
 
-    Cost: a pass for the facts, then about ten to forty for gaps of 1e-2 to 1e-3, each reading every partition once.
+    Cost: a pass for the facts, then about ten to forty for gaps of 1e-2 to 1e-3, each reading every partition once;
+    where the game is tempered, one more for the bound on the risk.
     """
     from dask.base import tokenize
 
@@ -178,28 +204,37 @@ def fit_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     seen = parts.reduce(row_facts, add)
     d = X.shape[1]
     estimator._check_classes(seen.labels)
+    classes = estimator._arranged(seen.labels, y)
+    place = {label: i for i, label in enumerate(classes.tolist())}  # there may be classes without rows
+    places = np.array([place[label] for label in seen.labels.tolist()])
     share = _shares(estimator.class_weight, seen)
-    setting = estimator._game_and_scores(seen.labels, d)
-    game, design, alpha = setting.game, setting.design, float(estimator.alpha) / setting.unit
+    setting = estimator._game_and_scores(classes, d)
+    game, design, mu, unit = setting.game, setting.design, setting.mu, setting.unit
     squared = share**2 @ seen.counts[:, 2]
     spread = float(np.sqrt(0.5 * squared * design.squared_diameters(share**2 @ seen.counts[:, 3:] / squared)[0]))
     if not np.isfinite(spread):
         raise ValueError("X has values so large that the squares of its rows overflow; scale the features.")
-    task = _Task(seen.labels, share, alpha, game, design, np.sqrt(share.max() * seen.squares))
+    alpha = float(estimator.alpha) / unit
+    task = _Task(seen.labels, places, share, alpha, game, design, np.sqrt(share.max() * seen.squares))
     problem = PartitionedProblem(parts, _evaluate, task, design.size)
-    previous = estimator._previous(seen.labels)
+    previous = estimator._previous(classes)
     metric = _metric(design, seen.squares / seen.counts[:, 1].sum(), alpha)
     trained = train_as_asked(
         estimator,
         problem,
-        _RowDescent(design, [game.scale * mu for mu in _SCHEDULE], metric),
-        [tokenize(X, y, sample_weight), seen.labels],
-        unit=setting.unit,
+        _RowDescent(design, [mu] if mu else [game.scale * part for part in _SCHEDULE], mu, metric),
+        [tokenize(X, y, sample_weight), classes, estimator._game.costs, estimator.smoothing_],
+        unit=unit,
         start=None if previous is None else previous.w.ravel(),
         advice=lambda: scaling_advice([np.sqrt(seen.squares)]),
     )
-    error = task.error(setting.unit * trained.w) / setting.unit
-    trained = replace(trained, w=trained.w.reshape(design.shape), error=error)
+    w = unit * trained.w
+    trained = replace(trained, w=trained.w.reshape(design.shape), error=task.error(w, mu) / unit)
+    risk = None
+    if mu:
+        sigma = sigmas(estimator.smoothing_)
+        means = problem.reduce(_risk, add, shared(w), mu, sigma)
+        risk = sigma, means + np.maximum(sigma, 1.0) * task.error(w, mu)
     _check_feature_names(estimator, getattr(X, "_meta", X), reset=True)
     estimator.n_features_in_, estimator._kernel = d, None
-    return estimator._conclude(trained, seen.labels, spread)
+    return estimator._conclude(trained, classes, spread, risk)

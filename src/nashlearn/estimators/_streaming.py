@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight
 
+from nashlearn.estimators._labels import known_positions
 from nashlearn.training import Problem, Trained
 from nashlearn.training.methods.stream import Stream, opened, stepped
 
@@ -55,16 +56,14 @@ class StreamingNash:
         known = self._known_classes(classes, stream is None)
         fitted = hasattr(self, "coef_") and np.array_equal(known, self.classes_)
         X, y = estimator._read(X, y, reset=not fitted)
-        codes = np.searchsorted(known, y).clip(max=known.size - 1).astype(np.int64)
-        if (wrong := known[codes] != y).any():
-            raise ValueError(f"y holds the label {y[wrong].tolist()[0]!r}, which is not among the classes: {known}.")
+        codes = known_positions(known, y, "is not among the classes")
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         setting = estimator._game_and_scores(known, X.shape[1])
         alpha, omega = float(self.alpha) / setting.unit, weight * self._class_factors(known)[codes]
         problem = Problem(X, codes, omega, alpha, setting.game, setting.design)
         if stream is None:
-            stream = opened(problem, setting.unit * estimator._stored() if fitted else None)
-        stream = stepped(stream, problem)
+            stream = opened(problem, setting.unit * estimator._stored() if fitted else None, setting.mu)
+        stream = stepped(stream, problem, setting.mu)
         norm = float(np.linalg.norm(stream.average))
         estimator._kernel = None
         trained = Trained(stream.average, np.empty((0, 0)), alpha, norm, np.nan, np.nan, stream.steps)
@@ -80,6 +79,7 @@ class StreamingNash:
         known = np.unique(classes)
         if known.size < 2:
             raise ValueError(f"classes must hold at least two distinct labels; got {classes!r}.")
+        known = cast(Any, self)._arranged(known, classes)
         if not first and not np.array_equal(known, self.classes_):
             raise ValueError(f"classes must be those of the first call, {self.classes_}; got {classes!r}.")
         return known

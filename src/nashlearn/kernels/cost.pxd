@@ -1,4 +1,5 @@
 from nashlearn.kernels.core_simplex cimport Core, Matrix
+from nashlearn.kernels.loss cimport Certificate
 from nashlearn.kernels.matrix_temper cimport Temper
 from nashlearn.kernels.quadratic cimport MatrixLoss
 
@@ -12,3 +13,9 @@ cdef class Cost(MatrixLoss):
     cdef void* beyond(self, void* room) noexcept nogil
     cdef double scaled(self, const double* f, double top, double* out) noexcept nogil
     cdef void begin_exactly(self, const Temper* t, double* p, void* room) noexcept nogil
+    cdef bint begins(self, double* p) noexcept nogil
+    cdef double opening(self, double m, double* p, Temper* t) noexcept nogil
+    cdef double settle(self, double m, double gap, double* p, Temper* t, void* room) noexcept nogil
+    cdef void certify(
+        self, const double* f, double mu, double best, double gap, const Temper* t, double* q, Certificate* found
+    ) noexcept nogil

@@ -54,9 +54,5 @@ cdef class Loss:
         self, Py_ssize_t n, const double* f, double mu, double* p, double* q, Certificate* found, void* room
     ) noexcept nogil
 
-# Write the best reply q to p at scores f, less what they have in common, and what the two secure; reward (k) is scratch.
-cdef void certify_row(
-    Loss loss, const double* f, double mu, const double* p, double* q, Certificate* found, double* reward, void* room
-) noexcept nogil
 # Write that a row has NaN.
 cdef void lose_row(Py_ssize_t k, Py_ssize_t options, double* p, double* q, Certificate* found) noexcept nogil

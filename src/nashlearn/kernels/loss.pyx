@@ -100,7 +100,7 @@ cdef class Loss:
             else:
                 _begin_row(self.options, p)
                 self.temper(relative, mu, p, room)
-                certify_row(self, relative, mu, p, q, found + i, relative + self.k, room)
+                _certify_row(self, relative, mu, p, q, found + i, relative + self.k, room)
             f, p, q = f + self.k, p + self.options, q + self.k
 
     def step(self, g, double a, q, p):
@@ -147,9 +147,10 @@ cdef void _begin_row(Py_ssize_t options, double* p) noexcept nogil:
             p[j] = 1.0 / options
 
 
-cdef void certify_row(
+cdef void _certify_row(
     Loss loss, const double* f, double mu, const double* p, double* q, Certificate* found, double* reward, void* room
 ) noexcept nogil:
+    """Write the best reply ``q`` to ``p`` at scores less what they have in common, and what the two secure."""
     cdef Py_ssize_t j
     cdef double cost
     for j in range(loss.k):

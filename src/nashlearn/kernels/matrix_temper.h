@@ -3,12 +3,14 @@
 #define NASHLEARN_MATRIX_TEMPER_H
 #include "vectors.h"
 
-/* q = softmax(z / m) */
-static inline void temper_softmax(const double *RESTRICT z, double m, ptrdiff_t k, double *RESTRICT q) {
+/* q = softmax(z / m); return the sum of the exponentials, relative to that of the largest entry, which goes into top */
+static inline double temper_softmax(const double *RESTRICT z, double m, ptrdiff_t k, double *RESTRICT q, double *top) {
     double mass;
-    vec_exponentials(z, simd_max(z, k, -INFINITY), m, k, q);
+    *top = simd_max(z, k, -INFINITY);
+    vec_exponentials(z, *top, m, k, q);
     mass = simd_sum(q, k);
     vec_scale(q, 1.0 / mass, k);
+    return mass;
 }
 
 /* c = sum_j q_j W_j for the k rows W_j of W (k, n), four of them at a time */

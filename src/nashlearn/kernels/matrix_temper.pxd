@@ -3,7 +3,7 @@
 from nashlearn.kernels.core_simplex cimport Matrix
 
 cdef extern from "matrix_temper.h" nogil:
-    void temper_softmax(const double* z, double m, Py_ssize_t k, double* q) noexcept
+    double temper_softmax(const double* z, double m, Py_ssize_t k, double* q, double* top) noexcept
     void temper_mixture(const double* W, const double* q, Py_ssize_t k, Py_ssize_t n, double* c) noexcept
     void temper_along(const double* x, const double* y, double r, Py_ssize_t k, double* z) noexcept
     void temper_difference(const double* x, const double* y, Py_ssize_t k, double* z) noexcept
@@ -31,6 +31,7 @@ cdef struct Temper:  # a game under way
     double* T  # (options, most)
     Py_ssize_t* S  # the options in play, the heaviest first
     Py_ssize_t* basis  # the vector of W that each of them added, -1 for none
+    double top, mass  # the largest entry of z, and the sum of the exponentials relative to that
     Py_ssize_t most, k, options
     Py_ssize_t s  # how many are in play
     Py_ssize_t lowest  # the cheapest option against q
@@ -38,9 +39,13 @@ cdef struct Temper:  # a game under way
 cdef Temper new_temper(Py_ssize_t options, Py_ssize_t k, size_t* at) noexcept nogil
 # Find q for p, a strategy; return the gap of both, relative to the matrix's scale.
 cdef double respond(const Matrix* loss, Temper* t, double m, const double* p) noexcept nogil
+# Take p, whose z, q and c are there already.
+cdef void taken(Temper* t, const double* p) noexcept nogil
 # Write one option into p, the cheapest where nobody has a cost, and find its q; return the gap.
 cdef double begin_at_one(const Matrix* loss, Temper* t, double m, double* p) noexcept nogil
-# Improve p, whose q has been found, until its gap is of the order of rounding; m is mu over the matrix's scale.
-cdef void improve(const Matrix* loss, Temper* t, double m, double gap, double* p) noexcept nogil
+# A gap that is of the order of rounding; m is mu over the matrix's scale.
+cdef double closed_gap(double m) noexcept nogil
+# Improve p, whose q has been found, until its gap is closed, and return that.
+cdef double improve(const Matrix* loss, Temper* t, double m, double gap, double* p) noexcept nogil
 # v <- J v at the equilibrium (q, p).
 cdef void turn(const Matrix* loss, Temper* t, double mu, const double* q, const double* p, double* v) noexcept nogil

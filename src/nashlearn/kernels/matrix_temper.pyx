@@ -26,7 +26,8 @@ from nashlearn.kernels.simd cimport simd_dot, simd_max, simd_min, simd_sum
 from nashlearn.kernels.vectors cimport vec_add, vec_exponentials, vec_scale
 
 cdef double _CLOSED = 1e-13  # a gap that is as good as none,
-cdef double _ROUNDING = 2e-16  # and what scores are rounded by, which q feels over mu
+cdef double _ROUNDING = 2e-17  # and what rounding leaves of it times m, since q feels that of scores over m
+cdef double _NOISE = 8e-16  # of a slope, relative to the largest of its terms
 cdef double _FLAT = 1e-8  # a row with less than this of its own has no curvature that rounding would leave
 cdef double _LEVEL = 1e-14  # a slope below this leads nowhere
 cdef double _NEAR = 0.25  # the share of a step by which its length may miss the root,
@@ -40,6 +41,7 @@ cdef enum:
 cdef Temper new_temper(Py_ssize_t options, Py_ssize_t k, size_t* at) noexcept nogil:
     cdef Temper t
     t.k, t.options, t.most, t.s, t.lowest = k, options, min(options, k), 0, 0
+    t.top, t.mass = 0.0, 1.0
     t.f, t.z, t.q = doubles(at, k), doubles(at, k), doubles(at, k)
     t.root, t.y, t.trial = doubles(at, k), doubles(at, k), doubles(at, k)
     t.c, t.x, t.w, t.u = doubles(at, options), doubles(at, options + 1), doubles(at, t.most), doubles(at, t.most)
@@ -60,7 +62,7 @@ cdef double respond(const Matrix* loss, Temper* t, double m, const double* p) no
                 vec_add(loss.rows + i * k, p[i], k, t.z)
             t.S[t.s] = i
             t.s += 1
-    temper_softmax(t.z, m, k, t.q)
+    t.mass = temper_softmax(t.z, m, k, t.q, &t.top)
     temper_mixture(loss.columns, t.q, k, t.options, t.c)
     t.lowest = temper_lowest(t.c, t.options)
     for i in range(t.s):
@@ -68,8 +70,18 @@ cdef double respond(const Matrix* loss, Temper* t, double m, const double* p) no
     return gap
 
 
+cdef void taken(Temper* t, const double* p) noexcept nogil:
+    cdef Py_ssize_t i
+    t.s = 0
+    for i in range(t.options):
+        if p[i] > 0.0:
+            t.S[t.s] = i
+            t.s += 1
+    t.lowest = temper_lowest(t.c, t.options)
+
+
 cdef double begin_at_one(const Matrix* loss, Temper* t, double m, double* p) noexcept nogil:
-    temper_softmax(t.f, m, t.k, t.q)
+    temper_softmax(t.f, m, t.k, t.q, &t.top)
     temper_mixture(loss.columns, t.q, t.k, t.options, t.c)
     memset(p, 0, t.options * sizeof(double))
     p[temper_lowest(t.c, t.options)] = 1.0
@@ -246,13 +258,17 @@ cdef void _move(const Temper* t, double length, double most, Py_ssize_t stop, do
     p[t.S[0]] = 0.0 if length == most and stop == 0 else max(rest, 0.0)
 
 
-cdef void improve(const Matrix* loss, Temper* t, double m, double gap, double* p) noexcept nogil:
+cdef double closed_gap(double m) noexcept nogil:
+    return _CLOSED + _ROUNDING / m
+
+
+cdef double improve(const Matrix* loss, Temper* t, double m, double gap, double* p) noexcept nogil:
     cdef Py_ssize_t i, k = t.k, stop, heaviest, rounds, blind = 0
-    cdef double closed = _CLOSED + _ROUNDING / m, most = 0.0, slope, length, noise
+    cdef double closed = closed_gap(m), most = 0.0, slope, length, noise
     cdef bint enters
     for rounds in range(50 + 10 * t.options):
         if gap <= closed:
-            return
+            break
         heaviest = 0
         for i in range(1, t.s):
             if p[t.S[i]] > p[t.S[heaviest]]:
@@ -274,15 +290,16 @@ cdef void improve(const Matrix* loss, Temper* t, double m, double gap, double* p
             if t.x[i] != 0.0:
                 vec_add(loss.rows + t.S[i] * k, t.x[i], k, t.y)
         slope = simd_dot(t.y, t.q, k)
-        noise = 4.0 * _ROUNDING * max(simd_max(t.y, k, 0.0), -simd_min(t.y, k, 0.0))
+        noise = _NOISE * max(simd_max(t.y, k, 0.0), -simd_min(t.y, k, 0.0))
         if slope < -noise:
             length = _length(t, m, most, slope, noise)
         elif blind < _BLIND:
             length, blind = min(1.0, most), blind + 1
         else:
-            return
+            break
         _move(t, length, most, stop, p)
         gap = respond(loss, t, m, p)
+    return gap
 
 
 cdef void turn(const Matrix* loss, Temper* t, double mu, const double* q, const double* p, double* v) noexcept nogil:

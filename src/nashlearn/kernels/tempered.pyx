@@ -9,9 +9,8 @@ Each loss finds its own ``p``. Then ``q``, the best reply to it, is ``softmax((f
     F_mu(f) - f_y = <p, L_y> - mu log q_y.
 """
 
-from libc.math cimport isnan
 from nashlearn.kernels.checks cimport DOUBLE, SINGLE, Kind, extent, is_single, matrix, matrix_out, vector_out
-from nashlearn.kernels.loss cimport Certificate, Loss, certify_row
+from nashlearn.kernels.loss cimport Certificate, Loss
 from nashlearn.kernels.scratch cimport Scratch, doubles
 
 ctypedef fused real:
@@ -37,7 +36,7 @@ cdef struct Piece:  # in double precision
     double* f
     double* p
     double* q
-    double* reward
+    double* reward  # of one row
     Certificate* found
 
 
@@ -53,12 +52,13 @@ cdef Piece _laid_out(Loss loss, size_t* at) noexcept nogil:
 cdef void _temper_in_single(
     Loss loss, const Rows* rows, Py_ssize_t first, Py_ssize_t n, double mu, Piece* piece, void* room
 ) noexcept nogil:
-    """Play in double precision and round; the certificate is that of what is stored."""
+    """Play in double precision and round. The gap is that of the ``p`` that is stored, over what ``q`` secures."""
     cdef const float* f = <const float*> rows.scores + first * loss.k
     cdef float* p = <float*> rows.p + first * loss.options
     cdef float* q = <float*> rows.q + first * loss.k
     cdef Py_ssize_t i, j, k = loss.k, options = loss.options
-    cdef double* own
+    cdef Certificate* found
+    cdef double lower
     for j in range(n * k):
         piece.f[j] = f[j]
     for j in range(n * options):
@@ -67,15 +67,16 @@ cdef void _temper_in_single(
     for j in range(n * options):
         p[j] = <float> piece.p[j]
         piece.p[j] = p[j]
-    for i in range(n):
-        if isnan(piece.found[i].top):
-            continue
-        own = piece.f + i * k
-        for j in range(k):
-            own[j] -= piece.found[i].top
-        certify_row(loss, own, mu, piece.p + i * options, piece.q + i * k, piece.found + i, piece.reward, room)
     for j in range(n * k):
         q[j] = <float> piece.q[j]
+    for i in range(n):
+        found = piece.found + i
+        for j in range(k):
+            piece.reward[j] = piece.f[i * k + j] - found.top
+        lower = found.upper - found.gap
+        found.upper = loss.gain(piece.p + i * options, piece.reward)
+        found.upper += loss.reply(piece.reward, mu, piece.q)
+        found.gap = found.upper - lower if found.upper > lower else 0.0 * lower  # NaN stays NaN
 
 
 cdef void _temper(Loss loss, const Rows* rows, const real* kind, double mu, void* room, size_t at) noexcept nogil:

@@ -121,7 +121,7 @@ static inline double vec_flush(double *RESTRICT X, const double *RESTRICT W, con
 static inline void vec_exponentials(const double *RESTRICT x, double top, double eps, ptrdiff_t k, double *RESTRICT z) {
     const double scale = 1.4426950408889634 / eps;
     for (ptrdiff_t a = 0; a < k; a++) {
-        double y = (x[a] - top) * scale, n, r, s;
+        double y = (x[a] - top) * scale, n, r, r2, r4, s;
         union {
             double real;
             int64_t bits;
@@ -131,19 +131,11 @@ static inline void vec_exponentials(const double *RESTRICT x, double top, double
         r = (y - n) * 0.6931471805599453;
         power.real = n + (1023.0 + 4503599627370496.0);
         power.bits = (int64_t)((uint64_t)power.bits << 52);
-        s = 1.0 / 479001600.0 + r * (1.0 / 6227020800.0);
-        s = 1.0 / 39916800.0 + r * s;
-        s = 1.0 / 3628800.0 + r * s;
-        s = 1.0 / 362880.0 + r * s;
-        s = 1.0 / 40320.0 + r * s;
-        s = 1.0 / 5040.0 + r * s;
-        s = 1.0 / 720.0 + r * s;
-        s = 1.0 / 120.0 + r * s;
-        s = 1.0 / 24.0 + r * s;
-        s = 1.0 / 6.0 + r * s;
-        s = 1.0 / 2.0 + r * s;
-        s = 1.0 + r * s;
-        s = 1.0 + r * s;
+        r2 = r * r, r4 = r2 * r2; /* pairs of terms, and pairs of those: no long chain of additions */
+        s = (1.0 / 40320.0 + r * (1.0 / 362880.0)) + r2 * (1.0 / 3628800.0 + r * (1.0 / 39916800.0));
+        s = s + r4 * (1.0 / 479001600.0 + r * (1.0 / 6227020800.0));
+        s = ((1.0 / 24.0 + r * (1.0 / 120.0)) + r2 * (1.0 / 720.0 + r * (1.0 / 5040.0))) + r4 * s;
+        s = ((1.0 + r) + r2 * (0.5 + r * (1.0 / 6.0))) + r4 * s;
         z[a] = power.real > 3e-308 ? s * power.real : 0.0;
     }
 }

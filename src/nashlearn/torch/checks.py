@@ -17,12 +17,16 @@ def sum_type(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
-def check_settings(reduction: str, smoothing: float = 0.0, tol: float = 0.0, max_iter: int = 1) -> None:
+def check_settings(
+    reduction: str, smoothing: float = 0.0, tol: float = 0.0, max_iter: int = 1, label_smoothing: float = 0.0
+) -> None:
     """Raise a ``ValueError`` for a setting that means nothing."""
     if reduction not in _REDUCTIONS:
         raise ValueError(f"reduction must be one of {', '.join(_REDUCTIONS)}; got {reduction!r}")
     if not 0 <= smoothing < float("inf"):
         raise ValueError(f"smoothing must be a finite number, not negative; got {smoothing!r}")
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f"label_smoothing must be between 0 and 1; got {label_smoothing!r}")
     if not tol >= 0:
         raise ValueError(f"tol must not be negative; got {tol!r}")
     if max_iter < 1:

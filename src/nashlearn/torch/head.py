@@ -10,11 +10,12 @@ from torch import Tensor
 
 from nashlearn.torch import functional, ops
 from nashlearn.torch.linear_products import row_chunks, scores
-from nashlearn.torch.specification import specify
+from nashlearn.torch.specification import SMOOTHING, specify
 
 __all__ = ["NashHead"]
 
 _PARTS = 8
+_NONE = torch.empty(0, dtype=torch.float64)  # parameters of the loss
 
 
 class NashHead(torch.nn.Module):
@@ -87,7 +88,7 @@ class NashHead(torch.nn.Module):
         n_classes: int,
         loss: str = "zero_one",
         bias: bool = True,
-        smoothing: float = 0.0,
+        smoothing: float = SMOOTHING,
         weight: Tensor | None = None,
         ignore_index: int = -100,
         reduction: str = "mean",
@@ -143,12 +144,22 @@ class NashHead(torch.nn.Module):
 
     @torch.no_grad()
     def predict_proba(self, h: Tensor) -> Tensor:
-        """The predictor's strategy ``p = sparsemax(scores)`` as a sparse tensor (..., n_classes) of its support.
+        """Probabilities of the classes (..., n_classes): with smoothing the adversary's ``q``; without it ``p``.
 
-        ``p`` does not depend on ``smoothing``. It is not calibrated.
+        ``q`` is positive throughout and so a dense tensor, of the size of all scores; ``p`` is that of :meth:`strategy`.
         """
-        params = torch.empty(0, dtype=torch.float64)
-        p = torch.cat([ops.strategy(chunk, params, "zero_one", 0.0).to_sparse() for chunk in self._chunks(h)])
+        if not self.smoothing > 0:
+            return self.strategy(h)
+        q = torch.cat([ops.probabilities(x, _NONE, "zero_one", 0.0, float(self.smoothing)) for x in self._chunks(h)])
+        return q.reshape(*h.shape[:-1], self.n_classes)
+
+    @torch.no_grad()
+    def strategy(self, h: Tensor) -> Tensor:
+        """The predictor's ``p = sparsemax(scores)`` as a sparse tensor (..., n_classes) of its support.
+
+        It does not depend on ``smoothing``. It is not calibrated.
+        """
+        p = torch.cat([ops.strategy(x, _NONE, "zero_one", 0.0, 0.0).to_sparse() for x in self._chunks(h)])
         rows, labels = p._indices()
         places = torch.unravel_index(rows, h.shape[:-1]) if h.dim() > 1 else ()
         index, size = torch.stack([*places, labels]), (*h.shape[:-1], self.n_classes)

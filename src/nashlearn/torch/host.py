@@ -10,6 +10,7 @@ import torch
 from nashlearn import games
 from nashlearn.games.rows.simplex import SimplexGame
 from nashlearn.kernels.loss import equilibria
+from nashlearn.kernels.tempered import temper_rows
 from nashlearn.solvers.threads import in_threads
 from nashlearn.torch.checks import sum_type
 
@@ -34,7 +35,13 @@ def _game(loss: str, k: int, params: bytes, price: float) -> SimplexGame:
 
 
 def solve(
-    scores: torch.Tensor, params: torch.Tensor, loss: str, price: float, *, keep_p: bool = False
+    scores: torch.Tensor,
+    params: torch.Tensor,
+    loss: str,
+    price: float,
+    smoothing: float = 0.0,
+    *,
+    keep_p: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
     """Value (n,), q (n, k) and on request p (n, options) of ``scores`` (n, k), in float64 for float64, else float32.
 
@@ -49,19 +56,23 @@ def solve(
     if spoilt:
         x = x.masked_fill(lost[:, None], 0.0)
     value, q = x.new_empty(n), torch.empty_like(x)
-    p = x.new_empty(n, game.n_options) if keep_p else None
-    arrays = x.numpy(), value.numpy(), q.numpy()
-    answers = p.numpy() if p is not None else None
+    p = x.new_full((n, game.n_options), torch.nan) if keep_p or smoothing else None
+    # What the tempered game tells beside: its gap, entropy and risk.
+    others = x.new_empty(3, n).unbind() if smoothing else ()
+    arrays = [None if part is None else part.numpy() for part in (x, value, q, p, *others)]
     kernel = game.params.compiled()
 
     def part(start: int, stop: int) -> None:
-        equilibria(kernel, *(array[start:stop] for array in arrays), None if answers is None else answers[start:stop])
+        rows, *found = (None if array is None else array[start:stop] for array in arrays)
+        if smoothing:
+            temper_rows(kernel, rows, smoothing, *found)
+        else:
+            equilibria(kernel, rows, *found)
 
     threads = max(1, min(torch.get_num_threads(), n * k // _WORTH_A_THREAD))
     in_threads(part, n, threads)
     if spoilt:
-        value[lost] = torch.nan
-        q[lost] = torch.nan
-        if p is not None:
-            p[lost] = torch.nan
-    return value, q, p
+        for found in (value, q, p):
+            if found is not None:
+                found[lost] = torch.nan
+    return value, q, p if keep_p else None

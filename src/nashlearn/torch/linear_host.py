@@ -109,18 +109,14 @@ def temper(
 ) -> None:
     """The tempered loss of each row; with ``share`` the scores are overwritten by ``(q - y) * share``.
 
-    ``q = softmax(min(f, tau) / smoothing)`` with the sparsemax threshold ``tau`` of the scores ``f``. Products here
-    skip no blocks, so there is nothing to ``look`` for.
+    Products here skip no blocks, so there is nothing to ``look`` for.
     """
     counted, label = counted_labels(target, ignore_index, scores.shape[1])
-    value, _, _ = host.solve(scores, _NO_PARAMS, "zero_one", 0.0)
-    tau = value.to(scores.device) - 1.0
-    below = (scores.to(tau.dtype) - tau[:, None]).clamp_(max=0.0).div_(smoothing)
-    log_mass = below.logsumexp(1)
-    truth = scores.gather(1, label[:, None])[:, 0].to(tau.dtype)
-    rows.copy_((tau - truth + 1.0 + smoothing * log_mass).where(counted, 0.0))
+    value, change, _ = host.solve(scores, _NO_PARAMS, "zero_one", 0.0, smoothing)
+    truth = scores.gather(1, label[:, None])[:, 0].to(value.dtype)
+    rows.copy_((value.to(truth.device) - truth).where(counted, 0.0))
     if share is not None:
-        change = below.sub_(log_mass[:, None]).exp_()
+        change = change.to(scores.device)
         change.scatter_add_(1, label[:, None], change.new_full((1, 1), -1.0).expand(len(change), 1))
         change.mul_(share[:, None]).masked_fill_(~counted[:, None], 0.0)
         scores.copy_(change)

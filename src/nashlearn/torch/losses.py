@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nashlearn.torch import functional
-from nashlearn.torch.specification import Specification, specify
+from nashlearn.torch.specification import SMOOTHING, Specification, specify
 
 __all__ = ["NashLoss"]
 
@@ -16,12 +16,14 @@ __all__ = ["NashLoss"]
 class NashLoss(torch.nn.Module):
     """The adversarial surrogate of a multiclass loss, used as :class:`torch.nn.CrossEntropyLoss` is.
 
-    .. math:: \\ell(f, y) = \\max_q \\langle f, q\\rangle + \\min_p \\langle p, L q\\rangle - f_y
+    .. math:: \\ell(f, y) = \\max_q \\langle f, q\\rangle + \\min_p \\langle p, L q\\rangle + \\mu H(q) - f_y
 
-    over probabilities ``q`` of the labels and ``p`` of the options.
+    over probabilities ``q`` of the labels and ``p`` of the options; :math:`\\mu` is ``smoothing`` and ``H`` the entropy.
 
-    Convex, piecewise linear, at least the loss ``L`` of its own prediction, and consistent for it
-    ([fathony2016]_, [fathony2019]_). The gradient is ``q - y``. Everything is deterministic; sums are taken in float32
+    Convex, at least the loss ``L`` of its own prediction, and consistent for it ([fathony2016]_, [fathony2019]_). The
+    gradient is ``q - y``. Without smoothing it is piecewise linear. With it the loss is smooth, equal to the expected
+    cost of ``p`` plus :math:`\\mu` times the log loss of ``q``, and strictly proper: ``q`` estimates the probabilities
+    of the labels. A large :math:`\\mu` makes it cross-entropy of scores divided by :math:`\\mu`. Everything is deterministic; sums are taken in float32
     for half precision, and the result is float32 under autocast, as cross-entropy's is.
 
     Parameters
@@ -34,6 +36,10 @@ class NashLoss(torch.nn.Module):
     ignore_index : int
         The target that does not count.
     reduction : {"mean", "sum", "none"}
+    smoothing : float
+        Weight :math:`\\mu` of the adversary's entropy, in units of the loss. 0 is the exact game.
+    label_smoothing : float
+        Share of the uniform distribution in the target, as of :class:`torch.nn.CrossEntropyLoss`.
     values : sequence of C numbers, optional
         Positions of ordered classes, increasing; 0..C-1 by default.
     abstain_cost : float
@@ -41,10 +47,14 @@ class NashLoss(torch.nn.Module):
 
     Notes
     -----
-    Scores are (C,), (N, C) or (N, C, d1, ...); -inf rules a class out; NaN, +inf or -inf throughout give a loss of NaN.
+    Scores are (C,), (N, C) or (N, C, d1, ...). Targets are labels, or floating point numbers of the shape of the scores:
+    probabilities ``y`` of the classes, whose loss is ``F(f) - <f, y>``. -inf rules a class out; NaN, +inf or -inf throughout give a loss of NaN.
     On CUDA the named losses and weighted zero-one games are Triton kernels, and so are cost matrices of up to 64
     classes and options; larger ones are solved on the device by tensor operations, which now and then wait for it to
-    see whether they are done. Only ``predict_proba`` of the squared loss of more than 64 classes is left to the host.
+    see whether they are done. With smoothing zero-one games, weighted or not, are Triton kernels, and all others tensor
+    operations, of which cost matrices wait as before. Only the strategy of the squared loss of more than 64 classes
+    without smoothing is left to the host. The transforms of :mod:`torch.func` (``grad``, ``vmap``) keep ``q`` for all
+    rows. There are no second derivatives.
     A cost matrix leaves a gap of at most 1e-6 of its largest entry, or the row is NaN. Where kernels are shorter than
     their three launches, a CUDA graph of the training step spares the launches.
 
@@ -72,6 +82,8 @@ class NashLoss(torch.nn.Module):
         ignore_index: int = -100,
         reduction: str = "mean",
         *,
+        smoothing: float = SMOOTHING,
+        label_smoothing: float = 0.0,
         values: Any = None,
         abstain_cost: float = 0.5,
     ):
@@ -79,6 +91,7 @@ class NashLoss(torch.nn.Module):
         spec = specify(loss, values=values, abstain_cost=abstain_cost)
         self.name, self.price, self.n_labels = spec.name, spec.price, spec.n_labels
         self.ignore_index, self.reduction = ignore_index, reduction
+        self.smoothing, self.label_smoothing = smoothing, label_smoothing
         self.register_buffer("params", spec.params, persistent=False)
         self.register_buffer("weight", None if weight is None else torch.as_tensor(weight))
 
@@ -88,7 +101,7 @@ class NashLoss(torch.nn.Module):
         return Specification(self.name, self._buffers["params"], self.price, self.n_labels)  # type: ignore[arg-type]
 
     def forward(self, scores: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        """The loss of ``scores`` for integer ``target``, each element times ``sample_weight`` if given."""
+        """The loss of ``scores`` for labels or probabilities, each element times ``sample_weight`` if given."""
         return functional.nash_loss(
             scores,
             target,
@@ -97,16 +110,25 @@ class NashLoss(torch.nn.Module):
             sample_weight=sample_weight,
             ignore_index=self.ignore_index,
             reduction=self.reduction,
+            smoothing=self.smoothing,
+            label_smoothing=self.label_smoothing,
         )
 
     def predict(self, scores: Tensor) -> Tensor:
         """The option of the largest ``p``; for the zero-one loss that is the class of the largest score."""
-        return functional.predict(scores, self.specification)
+        return functional.predict(scores, self.specification, smoothing=self.smoothing)
 
     def predict_proba(self, scores: Tensor) -> Tensor:
-        """The predictor's strategy ``p``, with the options in the place of the classes: sparse, not calibrated."""
-        return functional.predict_proba(scores, self.specification)
+        """Probabilities of the classes: ``q`` with smoothing; without it ``p``, which is sparse and not calibrated."""
+        return functional.predict_proba(scores, self.specification, smoothing=self.smoothing)
+
+    def strategy(self, scores: Tensor) -> Tensor:
+        """The predictor's strategy ``p``, with the options in the place of the classes. Sparse."""
+        return functional.strategy(scores, self.specification, smoothing=self.smoothing)
 
     def extra_repr(self) -> str:
         """Shown in the module's representation."""
-        return f"{self.name!r}, ignore_index={self.ignore_index}, reduction={self.reduction!r}"
+        return (
+            f"{self.name!r}, smoothing={self.smoothing:g}, ignore_index={self.ignore_index}, "
+            f"reduction={self.reduction!r}, label_smoothing={self.label_smoothing:g}"
+        )

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["by_instance", "once", "operator"]
+__all__ = ["by_instance", "once", "operator", "transformed"]
 
 _LIBRARY = torch.library.Library("nashlearn", "DEF")
 
@@ -31,9 +31,15 @@ def operator(schema: str, function: Callable, fake: Callable, **options: Any) ->
 
 
 class _Once(torch.autograd.Function):
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, change: Tensor, scores: Tensor) -> Tensor:
+    def forward(change: Tensor, scores: Tensor) -> Tensor:
         return change.view_as(change)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: Tensor) -> None:
+        pass
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> None:
@@ -41,6 +47,11 @@ class _Once(torch.autograd.Function):
             "nashlearn losses have no second derivative to give, so they cannot be differentiated twice "
             "(create_graph=True)"
         )
+
+
+def transformed() -> bool:
+    """Whether a transform of :mod:`torch.func` is at work, which takes functions without hidden outputs only."""
+    return not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active()
 
 
 def once(change: Tensor, scores: Tensor) -> Tensor:

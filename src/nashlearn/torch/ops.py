@@ -5,7 +5,8 @@ smallest form that its backward needs, a support and numbers; ``nashlearn::loss_
 times what arrives.
 In main memory the strategy is ``q`` itself, from the compiled games. On CUDA the closed forms are Triton kernels, and
 so are cost matrices of up to 64 labels and options; larger ones are solved there by tensor operations
-(:mod:`nashlearn.torch.pivots`). Scores on other devices are copied to the host, where the games are compiled.
+(:mod:`nashlearn.torch.pivots`). With smoothing the zero-one games are Triton kernels and all others tensor operations
+(:mod:`nashlearn.torch.tempered`). Scores on other devices are copied to the host, where the games are compiled.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nashlearn.torch import host, pivots, replies
+from nashlearn.torch import host, pivots, replies, tempered
 from nashlearn.torch.checks import counted_labels, shares, sum_type
-from nashlearn.torch.operators import once, operator
+from nashlearn.torch.operators import once, operator, transformed
 
-__all__ = ["current", "kernels", "loss", "on_device", "strategy"]
+__all__ = ["current", "each", "kernels", "loss", "on_device", "probabilities", "strategy"]
 
 _AS_IT_IS = nullcontext()
 
@@ -42,10 +43,12 @@ def on_device(device_type: str) -> bool:
 
 
 @cache
-def _plan(device_type: str, loss: str, price: float, k: int, dtype: torch.dtype, n_params: int) -> Any:
+def _plan(device_type: str, loss: str, price: float, k: int, dtype: torch.dtype, n_params: int, smooth: bool) -> Any:
     """The kernels for rows of ``k`` scores on devices of this type; None where there are none."""
-    if not on_device(device_type):
+    if not on_device(device_type) or (smooth and loss != "zero_one"):
         return None
+    if smooth:
+        return kernels("entropy").plan(k, dtype)
     if not _by_matrix(loss, price):
         return kernels("thresholds" if loss == "zero_one" else "pairs").plan(k, dtype, loss, price)
     m, costs = n_params // k if loss == "cost" else k + 1, kernels("costs")
@@ -91,17 +94,20 @@ def _outputs(scores: Tensor, plan: Any, reduction: str, wide: bool) -> tuple[Ten
 
 def _rows_forward(
     scores: Tensor, target: Tensor, weight: Tensor | None, params: Tensor, loss: str, price: float,
-    ignore_index: int, reduction: str, wide: bool,
+    smoothing: float, ignore_index: int, reduction: str, wide: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """All rows' values and ``q`` first, then what is left to do, as tensor operations."""
     if on_device(scores.device.type):
-        value, q, _ = pivots.solve(scores, _matrix(scores, params, loss, price))
+        if smoothing:
+            value, q, _ = tempered.solve(scores, params, loss, price, smoothing)
+        else:
+            value, q, _ = pivots.solve(scores, _matrix(scores, params, loss, price))
         target = target.to(torch.int64)
         counted, label = target != ignore_index, target.clamp(0, scores.shape[1] - 1)
         value = value.masked_fill(counted & (label != target), torch.nan)
     else:
         counted, label = counted_labels(target.cpu(), ignore_index, scores.shape[1])
-        value, q, _ = host.solve(scores, params, loss, price)
+        value, q, _ = host.solve(scores, params, loss, price, smoothing)
     value, q, label, counted = (part.to(scores.device) for part in (value, q, label, counted))
     rows = value - scores.detach().gather(1, label[:, None]).squeeze(1).to(value.dtype)
     share, mass = shares(counted, weight, reduction, value.dtype)
@@ -113,12 +119,12 @@ def _rows_forward(
 
 def _forward(
     scores: Tensor, target: Tensor, weight: Tensor | None, params: Tensor, loss: str, price: float,
-    ignore_index: int, reduction: str, wide: bool,
+    smoothing: float, ignore_index: int, reduction: str, wide: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     n, k = scores.shape
-    plan = _plan(scores.device.type, loss, price, k, scores.dtype, params.numel())
+    plan = _plan(scores.device.type, loss, price, k, scores.dtype, params.numel(), smoothing > 0)
     if plan is None:
-        return _rows_forward(scores, target, weight, params, loss, price, ignore_index, reduction, wide)
+        return _rows_forward(scores, target, weight, params, loss, price, smoothing, ignore_index, reduction, wide)
     out, support, numbers = outputs = _outputs(scores, plan, reduction, wide)
     if n == 0:  # a mean over nothing is NaN
         out.fill_(torch.nan if reduction == "mean" else 0.0)
@@ -127,10 +133,15 @@ def _forward(
     tensors = (scores.contiguous(), target.contiguous(), weight, given, out, support, numbers)
     reduce = reduction != "none"
     with current(scores.device):
-        plan.forward(n, tensors, (ignore_index,), reduce)
+        plan.forward(n, tensors, (ignore_index, *_halves(smoothing)), reduce)
         if reduce:
             kernels("rows").total(numbers, out, n, plan, reduction == "mean")
     return outputs
+
+
+def _halves(smoothing: float) -> tuple[int, ...]:
+    """What tempered kernels take of it."""
+    return kernels("rows").halves(smoothing) if smoothing else ()
 
 
 def current(device: torch.device) -> Any:
@@ -141,10 +152,10 @@ def current(device: torch.device) -> Any:
 
 def _backward(
     grad: Tensor, scores: Tensor, target: Tensor, weight: Tensor | None, params: Tensor,
-    support: Tensor, numbers: Tensor, loss: str, price: float, ignore_index: int, reduction: str,
+    support: Tensor, numbers: Tensor, loss: str, price: float, smoothing: float, ignore_index: int, reduction: str,
 ) -> Tensor:  # fmt: skip
     n, k = scores.shape
-    plan = _plan(scores.device.type, loss, price, k, scores.dtype, params.numel())
+    plan = _plan(scores.device.type, loss, price, k, scores.dtype, params.numel(), smoothing > 0)
     mean = reduction == "mean"
     if plan is None:
         scale = grad.to(support.dtype) / numbers[0] if mean else grad.to(support.dtype)
@@ -159,39 +170,62 @@ def _backward(
         given = params if params.numel() else None
         tensors = (grad, scores.contiguous(), target.contiguous(), weight, given, support, numbers, out)
         with current(out.device):
-            plan.backward(n, tensors, (ignore_index, grad.stride(0) if grad.dim() else 0), mean)
+            stride = grad.stride(0) if grad.dim() else 0
+            plan.backward(n, tensors, (ignore_index, stride, *_halves(smoothing)), mean)
     return out
 
 
-def _strategy(scores: Tensor, params: Tensor, loss: str, price: float) -> Tensor:
+def _strategy(scores: Tensor, params: Tensor, loss: str, price: float, smoothing: float) -> Tensor:
     stays, by_matrix = on_device(scores.device.type) and len(scores) > 0, _by_matrix(loss, price)
-    if stays and loss in replies.CLOSED and not by_matrix:
+    if loss == "zero_one" and not params.numel():
+        smoothing = 0.0  # it has the same strategy
+    p: Tensor | None
+    if stays and smoothing:
+        p = tempered.solve(scores, params, loss, price, smoothing, keep_p=True)[2]
+    elif stays and loss in replies.CLOSED and not by_matrix:
         x = scores.to(sum_type(scores.dtype))
-        above = _forward(x, x.argmax(1), None, params.to(x.device), loss, price, -100, "none", True)[0]
-        return replies.CLOSED[loss](x, params, price, above).to(scores.dtype)
-    if stays and (by_matrix or scores.shape[1] <= kernels("costs").WIDEST):
+        above = _forward(x, x.argmax(1), None, params.to(x.device), loss, price, 0.0, -100, "none", True)[0]
+        p = replies.CLOSED[loss](x, params, price, above)
+    elif stays and (by_matrix or scores.shape[1] <= kernels("costs").WIDEST):
         costs = _matrix(scores, params, loss, price)
         if max(costs.shape) <= kernels("costs").WIDEST:
             with current(scores.device):
                 return kernels("costs").replies(scores, costs)
         p = pivots.solve(scores, costs, keep_p=True)[2]
     else:
-        p = host.solve(scores, params, loss, price, keep_p=True)[2]
+        p = host.solve(scores, params, loss, price, smoothing, keep_p=True)[2]
     assert p is not None
     return p.to(scores.device, scores.dtype)
 
 
-def _fake_strategy(scores: Tensor, params: Tensor, loss: str, price: float) -> Tensor:
+def _probabilities(scores: Tensor, params: Tensor, loss: str, price: float, smoothing: float) -> Tensor:
+    """The adversary's ``q`` of tempered games."""
+    if not on_device(scores.device.type):
+        q = host.solve(scores, params, loss, price, smoothing)[1]
+    elif loss == "zero_one" and not params.numel():
+        x = scores.to(sum_type(scores.dtype))
+        q = tempered.reply(x, _strategy(x, params, loss, price, smoothing), params, loss, price, smoothing)
+    else:
+        q = tempered.solve(scores, params, loss, price, smoothing)[1]
+    return q.to(scores.device, scores.dtype)
+
+
+def _fake_strategy(scores: Tensor, params: Tensor, loss: str, price: float, smoothing: float) -> Tensor:
     n, k = scores.shape
     options = {"abstain": k + 1, "cost": params.numel() // k}.get(loss, k)
     return scores.new_empty((n, options))
 
 
+def _fake_probabilities(scores: Tensor, params: Tensor, loss: str, price: float, smoothing: float) -> Tensor:
+    return torch.empty_like(scores, memory_format=torch.contiguous_format)
+
+
 def _fake_forward(
     scores: Tensor, target: Tensor, weight: Tensor | None, params: Tensor, loss: str, price: float,
-    ignore_index: int, reduction: str, wide: bool,
+    smoothing: float, ignore_index: int, reduction: str, wide: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    plan = _plan(scores.device.type, loss, price, int(scores.shape[1]), scores.dtype, int(params.numel()))
+    k, count = int(scores.shape[1]), int(params.numel())
+    plan = _plan(scores.device.type, loss, price, k, scores.dtype, count, smoothing > 0)
     return _outputs(scores, plan, reduction, wide)
 
 
@@ -200,22 +234,24 @@ def _fake_backward(grad: Tensor, scores: Tensor, *others: Any) -> Tensor:
 
 
 _solve = operator(
-    "loss(Tensor scores, Tensor target, Tensor? weight, Tensor params, str loss, float price, int ignore_index,"
-    " str reduction, bool wide) -> (Tensor, Tensor, Tensor)",
+    "loss(Tensor scores, Tensor target, Tensor? weight, Tensor params, str loss, float price, float smoothing,"
+    " int ignore_index, str reduction, bool wide) -> (Tensor, Tensor, Tensor)",
     _forward,
     _fake_forward,
 )
 _differentiate = operator(
     "loss_backward(Tensor grad, Tensor scores, Tensor target, Tensor? weight, Tensor params, Tensor support,"
-    " Tensor numbers, str loss, float price, int ignore_index, str reduction) -> Tensor",
+    " Tensor numbers, str loss, float price, float smoothing, int ignore_index, str reduction) -> Tensor",
     _backward,
     _fake_backward,
 )
-operator("strategy(Tensor scores, Tensor params, str loss, float price) -> Tensor", _strategy, _fake_strategy)
+_GAME = "Tensor scores, Tensor params, str loss, float price, float smoothing"
+operator(f"strategy({_GAME}) -> Tensor", _strategy, _fake_strategy)
+operator(f"probabilities({_GAME}) -> Tensor", _probabilities, _fake_probabilities)
 
 
 class _Loss(torch.autograd.Function):
-    """``F(scores) - scores_y`` with gradient ``q - y``: the only place where the two meet."""
+    """``F(scores) - scores_y`` with gradient ``q - y``."""
 
     @staticmethod
     def forward(
@@ -223,7 +259,7 @@ class _Loss(torch.autograd.Function):
     ) -> Tensor:  # fmt: skip
         out, support, numbers = _solve(scores, target, weight, params, *settings)
         ctx.save_for_backward(scores, target, weight, params, support, numbers)
-        ctx.settings = settings[:4]
+        ctx.settings = settings[:5]
         return out
 
     @staticmethod
@@ -232,5 +268,45 @@ class _Loss(torch.autograd.Function):
         return once(_differentiate(grad, *saved, *ctx.settings), saved[0]), None, None, None, None
 
 
+class _Each(torch.autograd.Function):
+    """The same for each row, unweighted, as the transforms of :mod:`torch.func` want it: the gradient is an output."""
+
+    @staticmethod
+    def forward(scores: Tensor, target: Tensor, params: Tensor, settings: tuple) -> tuple[Tensor, Tensor]:
+        *game, reduction, wide = settings
+        out, support, numbers = _forward(scores, target, None, params, *game, reduction, wide)
+        one = torch.ones_like(out)
+        return out, _backward(one, scores, target, None, params, support, numbers, *game, reduction)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: tuple[Tensor, Tensor]) -> None:
+        ctx.save_for_backward(inputs[0], output[1])
+        ctx.mark_non_differentiable(output[1])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, _: Any) -> tuple[Tensor | None, ...]:
+        scores, change = ctx.saved_tensors
+        return once((grad[:, None] * change).to(scores.dtype), scores), None, None, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple, scores: Tensor, target: Tensor, params: Tensor, settings: tuple) -> tuple:
+        many = info.batch_size
+        scores, target = (
+            x.expand(many, *x.shape) if dim is None else x.movedim(dim, 0)
+            for x, dim in zip((scores, target), in_dims, strict=False)
+        )
+        found = _Each.apply(scores.flatten(0, 1), target.flatten(0, 1), params, settings)
+        return tuple(x.unflatten(0, (many, -1)) if x.numel() else x.reshape(many, 0, *x.shape[1:]) for x in found), (0, 0)
+
+
+def each(scores: Tensor, target: Tensor, params: Tensor, game: tuple) -> Tensor:
+    """Losses of rows in the type of sums, without weights; ``game`` is name, price, smoothing and ignore_index."""
+    settings = (*game, "none", True)
+    if transformed():
+        return _Each.apply(scores, target, params, settings)[0]
+    return loss(scores, target, None, params, settings)
+
+
 loss = _Loss.apply
 strategy = torch.ops.nashlearn.strategy
+probabilities = torch.ops.nashlearn.probabilities

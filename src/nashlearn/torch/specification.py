@@ -16,7 +16,9 @@ from nashlearn.games.rows.weighted import WeightedZeroOne
 from nashlearn.games.rows.zero_one import ZeroOne
 from nashlearn.torch.checks import as_array
 
-__all__ = ["Specification", "specify"]
+__all__ = ["SMOOTHING", "Specification", "specify"]
+
+SMOOTHING = 0.0  # the default of losses and heads, in units of the loss
 
 
 class Specification(NamedTuple):

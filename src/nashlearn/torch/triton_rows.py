@@ -8,6 +8,7 @@ spreads a row over many lanes: coalesced stores. Beyond, a program streams over 
 
 from __future__ import annotations
 
+import struct
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -22,10 +23,12 @@ __all__ = [
     "Plan",
     "Tile",
     "accumulator",
+    "halves",
     "kernel",
     "larger",
     "largest",
     "newton",
+    "number",
     "of_program",
     "outcome",
     "root",
@@ -56,7 +59,8 @@ class Tile(NamedTuple):
 
 
 # Integers that kernels take are not worth machine code of their own for each value.
-kernel = partial(triton.jit, do_not_specialize=["n", "start", "many", "room", "ignore_index", "grad_stride"])
+_INTEGERS = ["n", "start", "many", "room", "ignore_index", "grad_stride", "low", "high"]
+kernel = partial(triton.jit, do_not_specialize=_INTEGERS)
 
 
 class Launcher:
@@ -141,6 +145,20 @@ def tile(k: int, itemsize: int) -> Tile:
     steps = _power_of_two(-(-k // width))
     warps = max(1, lanes // 32)
     return Tile(steps, 32 * warps // lanes, width, warps)
+
+
+@cache
+def halves(x: float) -> tuple[int, int]:
+    """The two halves of a float64 as integers: a number that kernels take would be rounded to float32."""
+    low, high = struct.unpack("<ii", struct.pack("<d", x))
+    return low, high
+
+
+@triton.jit
+def number(low, high, ACC: tl.constexpr):
+    """The number of which these are the :func:`halves`."""
+    bits = (high.to(tl.int64) << 32) | (low.to(tl.int64) & 0xFFFFFFFF)
+    return bits.to(tl.float64, bitcast=True).to(ACC)
 
 
 def accumulator(dtype: torch.dtype) -> tl.dtype:

@@ -13,8 +13,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from nashlearn.torch.triton_rows import LOG2_E
-from nashlearn.torch.triton_thresholds import streamed
+from nashlearn.torch.triton_entropy import long_rows
+from nashlearn.torch.triton_rows import LOG2_E, halves, kernel, number
 
 __all__ = ["BLOCK", "live_products", "scale", "temper"]
 
@@ -22,9 +22,9 @@ BLOCK = 128
 _TILE = (4, 1024)  # rows and classes whose change one program makes
 
 
-@triton.jit
+@kernel()
 def _change(
-    scores, numbers, target, share, live, heat, least, n, ignore_index, K: tl.constexpr, COLUMNS: tl.constexpr,
+    scores, numbers, target, share, live, least, n, ignore_index, low, high, K: tl.constexpr, COLUMNS: tl.constexpr,
     BLOCK: tl.constexpr, R: tl.constexpr, C: tl.constexpr,
 ):  # fmt: skip
     """``(q - y) * share`` in the place of the scores; ``live``, where asked for, of the blocks that a tile touches."""
@@ -41,7 +41,7 @@ def _change(
     place = scores + row.to(tl.int64)[:, None] * K + j[None, :]
     there = inside[:, None] & (j < K)[None, :]
     v = tl.load(place, mask=there, other=float("-inf")).to(top.dtype) - top[:, None]
-    slope = LOG2_E / tl.load(heat)
+    slope = LOG2_E / number(low, high, top.dtype)
     q = tl.exp2((tl.minimum(v, t[:, None], propagate_nan=tl.PropagateNan.ALL) - t[:, None]) * slope) * one[:, None]
     q = tl.where(q < least, 0.0, q)
     own = j[None, :] == y[:, None]
@@ -64,9 +64,8 @@ def temper(
     """
     n, k = scores.shape
     numbers = rows.new_empty(3 * n)
-    heat = rows.new_full((1,), smoothing)  # a number of a kernel would be a float32
-    plan = streamed(k, scores.dtype, tempered=True)
-    plan.forward(n, (scores, target, None, None, rows, heat, numbers), (ignore_index,), False)
+    integers = (ignore_index, *halves(smoothing))
+    long_rows(k, scores.dtype).forward(n, (scores, target, None, None, rows, None, numbers), integers, False)
     if share is None:
         return None
     columns = triton.cdiv(k, BLOCK)
@@ -77,7 +76,7 @@ def temper(
     tile = _TILE if scores.element_size() < 8 else (1, BLOCK)
     grid = (triton.cdiv(n, tile[0]) * triton.cdiv(k, tile[1]),)
     _change[grid](
-        scores, numbers, target, share, live, heat, least, n, ignore_index, k, columns, BLOCK, *tile, num_warps=4
+        scores, numbers, target, share, live, least, n, *integers, k, columns, BLOCK, *tile, num_warps=4
     )
     return live
 

@@ -19,11 +19,76 @@ import triton
 import triton.language as tl
 
 from nashlearn.torch import triton_rows as rows
-from nashlearn.torch.triton_rows import LOG2_E, Launcher, Plan, kernel, larger, largest, sums, tile
+from nashlearn.torch.triton_rows import Launcher, Plan, kernel, larger, largest, sums, tile
 
-__all__ = ["plan", "streamed"]
+__all__ = ["LANES", "packed", "plan", "row_threshold", "tile_threshold"]
 
-_LANES = 2048
+LANES = 2048
+
+
+@triton.jit
+def tile_threshold(
+    x, j, costs, mu, K: tl.constexpr, S: tl.constexpr, R: tl.constexpr, C: tl.constexpr,
+):  # fmt: skip
+    """Thresholds of a tile of scores: their largest ``top``, the scores less it, one over the costs, and more.
+
+    That is the threshold ``t``, how many labels are above it and the sum of their inverse costs. With ``mu`` each
+    label has ``mu`` times the logarithm of its cost added.
+    """
+    ACC: tl.constexpr = x.dtype
+    best = largest(x, 1)
+    top = largest(best, 1)
+    top = tl.where(tl.abs(top) < float("inf"), top, float("nan"))
+    x = x - top[:, None, None]
+    # What lies below the lowest possible threshold is never played; cut off there, all sums stay finite.
+    if costs is None:
+        inverse = tl.full((1, 1, 1), 1.0, ACC)
+        low = tl.full((R,), -1.0, ACC)
+        v = tl.maximum(x, -2.0)
+        everyone = tl.sum(tl.sum(v, 1), 1) + 2.0 * (S * C - K)
+        mass = tl.full((R,), K, ACC)
+    else:
+        cost = tl.load(costs + j, mask=j < K, other=1.0).to(ACC)
+        inverse = tl.where(j < K, 1.0 / cost, 0.0)
+        low = tl.full((R,), 0.0, ACC)
+        if mu is not None:
+            x += mu * tl.log(cost)
+            low = largest(largest(x, 1), 1)
+        x += cost
+        v = tl.maximum(x, low[:, None, None] - 2.0)
+        everyone = tl.sum(tl.sum(v * inverse, 1), 1)
+        mass = tl.full((R,), 0.0, ACC) + tl.sum(tl.sum(inverse, 1), 1)
+    of_all = (everyone - 1.0) / mass
+    t = tl.where(top == top, tl.maximum(of_all, low), float("nan"))
+    if costs is None and S * C > 64:
+        # The root for the largest of each column, in a fraction of the registers, is a third bound.
+        best = tl.maximum(best - top[:, None], -2.0)
+        support = tl.full((R,), K + 1, ACC)
+        rising = True
+        while rising:
+            above = (best > t[:, None]).to(ACC)
+            count, excess = sums(above, best * above, 1)
+            next_t = (excess - 1.0) / count
+            rises = (count < support) & (next_t > t)
+            t = tl.where(rises, next_t, t)
+            support = tl.where(rises, count, support)
+            rising = tl.max(rises.to(tl.int32), 0) > 0
+    # The root for all labels need not be found again where all turn out to be above it.
+    support = tl.where(t == of_all, 1.0 * K, 1.0 + K).to(ACC)
+    count = support
+    shrinking = True
+    while shrinking:
+        above = (v > t[:, None, None]).to(ACC)
+        if costs is None:
+            count, excess = sums(tl.sum(above, 1), tl.sum(v * above, 1), 1)
+            slope = count
+        else:
+            count = tl.sum(tl.sum(above, 1), 1)
+            slope, excess = sums(tl.sum(inverse * above, 1), tl.sum(v * inverse * above, 1), 1)
+        shrinks, t, support = rows.newton(t, support, count, excess, slope)
+        mass = tl.where(count > 0, slope, mass)
+        shrinking = tl.max(shrinks.to(tl.int32), 0) > 0
+    return top, x, inverse, t, count, mass
 
 
 @kernel()
@@ -38,51 +103,7 @@ def _tile_forward(
     j = step * C + tl.arange(0, C)[None, None, :]
     scores += pid.to(tl.int64) * (R * K)
     x = tl.load(scores + r[:, None, None] * K + j, mask=(j < K) & live[:, None, None], other=float("-inf")).to(ACC)
-    best = largest(x, 1)
-    top = largest(best, 1)
-    top = tl.where(tl.abs(top) < float("inf"), top, float("nan"))
-    # What lies this far below the lowest threshold is never played; cut off there, all sums stay finite.
-    if costs is None:
-        inverse = tl.full((1, 1, 1), 1.0, ACC)
-        x = tl.maximum(x - top[:, None, None], -2.0)
-        everyone = tl.sum(tl.sum(x, 1), 1) + 2.0 * (S * C - K)
-        mass = tl.full((R,), K, ACC)
-        low = -1.0
-    else:
-        cost = tl.load(costs + j, mask=j < K, other=1.0).to(ACC)
-        inverse = tl.where(j < K, 1.0 / cost, 0.0)
-        x = tl.maximum(x - top[:, None, None] + cost, -2.0)
-        everyone = tl.sum(tl.sum(x * inverse, 1), 1)
-        mass = tl.full((R,), 0.0, ACC) + tl.sum(tl.sum(inverse, 1), 1)
-        low = 0.0
-    t = tl.where(top == top, tl.maximum((everyone - 1.0) / mass, low), float("nan"))
-    if costs is None and S * C > 64:
-        # The root for the largest of each column, in a fraction of the registers, is a third bound.
-        best = tl.maximum(best - top[:, None], -2.0)
-        support = tl.full((R,), K + 1, ACC)
-        rising = True
-        while rising:
-            above = (best > t[:, None]).to(ACC)
-            count, excess = sums(above, best * above, 1)
-            next_t = (excess - 1.0) / count
-            rises = (count < support) & (next_t > t)
-            t = tl.where(rises, next_t, t)
-            support = tl.where(rises, count, support)
-            rising = tl.max(rises.to(tl.int32), 0) > 0
-    support = tl.full((R,), K + 1, ACC)
-    count = support
-    shrinking = True
-    while shrinking:
-        above = (x > t[:, None, None]).to(ACC)
-        if costs is None:
-            count, excess = sums(tl.sum(above, 1), tl.sum(x * above, 1), 1)
-            slope = count
-        else:
-            count = tl.sum(tl.sum(above, 1), 1)
-            slope, excess = sums(tl.sum(inverse * above, 1), tl.sum(x * inverse * above, 1), 1)
-        shrinks, t, support = rows.newton(t, support, count, excess, slope)
-        mass = tl.where(count > 0, slope, mass)
-        shrinking = tl.max(shrinks.to(tl.int32), 0) > 0
+    top, x, _, t, count, mass = tile_threshold(x, j, costs, None, K, S, R, C)
     bit = (x > t[:, None, None]).to(tl.int32) << step
     word = r[:, None] * C + tl.arange(0, C)[None, :]
     bits += pid.to(tl.int64) * (R * C)
@@ -190,7 +211,7 @@ def _root_of_four(a, b, c, d, top, K: tl.constexpr, ACC: tl.constexpr):
 
 
 @triton.jit
-def _pass(scores, top, t, costs, K: tl.constexpr, LANES: tl.constexpr, ACC: tl.constexpr):
+def _pass(scores, top, t, costs, mu, K: tl.constexpr, LANES: tl.constexpr, ACC: tl.constexpr):
     """Excess, slope and number of a whole row's entries above ``t``."""
     lane = tl.arange(0, LANES)
     excess = tl.zeros((LANES,), ACC)
@@ -204,6 +225,8 @@ def _pass(scores, top, t, costs, K: tl.constexpr, LANES: tl.constexpr, ACC: tl.c
             cost = tl.load(costs + j, mask=j < K, other=1.0).to(ACC)
             inverse = 1.0 / cost
             v += cost
+            if mu is not None:
+                v += mu * tl.log(cost)
         over = v > t
         excess += tl.where(over, v * inverse, 0.0)
         slope += tl.where(over, inverse, 0.0)
@@ -212,55 +235,44 @@ def _pass(scores, top, t, costs, K: tl.constexpr, LANES: tl.constexpr, ACC: tl.c
 
 
 @triton.jit
-def _tempered_mass(scores, top, t, slope, K: tl.constexpr, LANES: tl.constexpr, ACC: tl.constexpr):
-    """The sum of ``2^((min(f, tau) - tau) slope)`` over a whole row, ``tau = top + t``."""
+def _lowest(scores, top, costs, mu, K: tl.constexpr, LANES: tl.constexpr, ACC: tl.constexpr):
+    """A threshold that no row of weighted labels falls below."""
     lane = tl.arange(0, LANES)
-    total = tl.zeros((LANES,), ACC)
+    low = tl.full((LANES,), float("-inf"), ACC)
     for start in range(0, K, LANES):
-        v = tl.load(scores + start + lane, mask=start + lane < K, other=float("-inf")).to(ACC) - top
-        total += tl.exp2((tl.minimum(v, t) - t) * slope)
-    return tl.sum(total, 0)
+        j = start + lane
+        v = tl.load(scores + j, mask=j < K, other=float("-inf")).to(ACC) - top
+        low = tl.maximum(low, v + mu * tl.log(tl.load(costs + j, mask=j < K, other=1.0).to(ACC)))
+    return tl.max(low, 0)
 
 
 @triton.jit
-def _kept_mass(a, b, c, d, rest, some, top, t, steep):
-    """The same from the four largest of each lane and the ``rest``, by its distance from ``some`` score."""
-    a, b = tl.minimum(a - top, t) - t, tl.minimum(b - top, t) - t
-    c, d = tl.minimum(c - top, t) - t, tl.minimum(d - top, t) - t
-    kept = tl.exp2(a * steep) + tl.exp2(b * steep) + tl.exp2(c * steep) + tl.exp2(d * steep)
-    return tl.sum(kept + rest * tl.exp2((some - top - t) * steep), 0)
-
-
-@kernel()
-def _row_forward(
-    scores, target, weight, costs, out, heat, numbers, n, ignore_index, REDUCE: tl.constexpr,
-    K: tl.constexpr, LANES: tl.constexpr, PACKED: tl.constexpr, TEMPERED: tl.constexpr,
+def row_threshold(
+    scores, costs, mu, some, steep, K: tl.constexpr, LANES: tl.constexpr, PACKED: tl.constexpr, ACC: tl.constexpr,
 ):  # fmt: skip
-    ACC: tl.constexpr = numbers.dtype.element_ty
-    pid = tl.program_id(0)
-    scores += pid.to(tl.int64) * K
-    steep, some = tl.full((), 0.0, ACC), tl.full((), 0.0, ACC)
-    if TEMPERED:
-        # What is not among the largest is summed as it is left, by its distance from some score of the row.
-        lane = tl.arange(0, LANES)
-        steep = LOG2_E / tl.load(heat)
-        some = tl.max(tl.load(scores + lane, mask=lane < K, other=float("-inf")).to(ACC), 0)
-        some = tl.where(tl.abs(some) < float("inf"), some, 0.0)
-    a, b, c, d, rest = _four_largest(scores, some, steep, K, LANES, PACKED, TEMPERED, ACC)
+    """A row's largest score, its threshold less that, the mass above, whether the four largest did not suffice.
+
+    And the four largest scores of each lane with the sum of ``2^((f - some) steep)`` over the rest, where ``mu``, in
+    whose stead :func:`tile_threshold` explains, is given.
+    """
+    a, b, c, d, rest = _four_largest(scores, some, steep, K, LANES, PACKED, mu is not None, ACC)
     top = largest(a, 0)
     top = tl.where(tl.abs(top) < float("inf"), top, float("nan"))
     if costs is None:
         # The mass is what is above, not the support: at a tie rounding may have let labels in again.
         t, mass, support, missed = _root_of_four(a, b, c, d, top, K, ACC)
     else:
-        t = tl.where(top == top, tl.full((), 0.0, ACC), float("nan"))
+        low = tl.full((), 0.0, ACC)
+        if mu is not None:
+            low = _lowest(scores, top, costs, mu, K, LANES, ACC)
+        t = tl.where(top == top, low, float("nan"))
         mass = tl.full((), 0.0, ACC)
         support = tl.full((), K + 1, ACC)
         missed = t == t
     first = True
     again = missed
     while missed:
-        excess, slope, count = _pass(scores, top, t, costs, K, LANES, ACC)
+        excess, slope, count = _pass(scores, top, t, costs, mu, K, LANES, ACC)
         # At first the true support is at least the one kept: equal, and nothing was missed.
         moved = (count > 0) & ((count < support) | (first & (count != support)))
         t = tl.where(moved, (excess - 1.0) / slope, t)
@@ -268,13 +280,19 @@ def _row_forward(
         support = tl.where(moved, count, support)
         missed = moved
         first = False
+    return top, t, mass, again, a, b, c, d, rest
+
+
+@kernel()
+def _row_forward(
+    scores, target, weight, costs, out, support, numbers, n, ignore_index, REDUCE: tl.constexpr,
+    K: tl.constexpr, LANES: tl.constexpr, PACKED: tl.constexpr,
+):  # fmt: skip
+    ACC: tl.constexpr = numbers.dtype.element_ty
+    pid = tl.program_id(0)
+    scores += pid.to(tl.int64) * K
+    top, t, mass, _, _, _, _, _, _ = row_threshold(scores, costs, None, None, None, K, LANES, PACKED, ACC)
     above_top = t + 1.0 if costs is None else t
-    if TEMPERED:
-        mass = _kept_mass(a, b, c, d, rest, some, top, t, steep)
-        # Not if some of the largest were left, nor where powers of two may have run out of range.
-        if again | (steep > 64.0) | (mass > 1e30) | (mass != mass):
-            mass = _tempered_mass(scores, top, t, steep, K, LANES, ACC)
-        above_top += tl.log(mass) * tl.load(heat)
     tl.store(numbers + pid, top)
     tl.store(numbers + n + pid, t)
     tl.store(numbers + 2 * n + pid, tl.where(t == t, 1.0 / mass, float("nan")))
@@ -294,27 +312,16 @@ def _row_strategy(scores, costs, support, numbers, n, row, j, K: tl.constexpr):
 
 
 @cache
-def _packed() -> bool:
+def packed() -> bool:
     """Whether two halves fit an instruction: on NVIDIA's chips since Ampere."""
     return torch.version.cuda is not None and torch.cuda.is_available() and torch.cuda.get_device_capability() >= (8, 0)
 
 
-@cache
-def streamed(k: int, dtype: torch.dtype, tempered: bool = False) -> Plan:
-    """Rows of any length, one program each: left are top, threshold and the mass on each label of the support.
-
-    ``tempered`` ones take the smoothing, a number on the device, in the place of the support. Their loss is the
-    tempered one, and the third number one over the sum of ``exp((min(f, tau) - tau) / smoothing)``.
-    """
-    warps = min(8, (2 + 2 * tempered) * dtype.itemsize)
-    forward = Launcher(_row_forward, (k, _LANES, _packed(), tempered), num_warps=warps)
-    return Plan(0, torch.uint8, 3, forward, rows.row_gradient(_row_strategy, k, 3))
-
-
 def plan(k: int, dtype: torch.dtype, loss: str, price: float) -> Plan:
-    """Left are bits of the support and the mass on each label; of long rows what :func:`streamed` leaves."""
+    """Left are bits of the support and the mass on each label; of long rows top, threshold and that mass."""
     if k > rows.WIDEST:
-        return streamed(k, dtype)
+        forward = Launcher(_row_forward, (k, LANES, packed()), num_warps=min(8, 2 * dtype.itemsize))
+        return Plan(0, torch.uint8, 3, forward, rows.row_gradient(_row_strategy, k, 3))
     S, R, C, num_warps = shape = tile(k, dtype.itemsize)
     kind = torch.uint8 if S <= 8 else torch.int16 if S <= 16 else torch.int32
     forward = Launcher(_tile_forward, (k, S, R, C), rows=R, num_warps=num_warps)

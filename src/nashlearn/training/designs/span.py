@@ -249,7 +249,7 @@ class KernelProblem:
         """How wrong rounding may make the objective at ``C``, or the dual at ``Q``, if functions may be by ``wrong``."""
         wrong += UNIT * self.gram.n * float(np.abs(C).sum()) * self.span.offset
         terms = self.gram.n + self.span.k + EXTRA
-        unit = self.game.unit + smoothing * np.log(self.span.k)  # that of an entropy
+        unit = self.game.unit + smoothing * (1.0 + float(np.log(self.span.k + 1.0)))  # of costs and of entropies
         reach = float(self.omega @ self.span.reach(scores))
         by_scores = 4.0 * self.span.copies * wrong
         if Q is None:

@@ -45,7 +45,9 @@ class Ray:
     def at(self, s: float) -> tuple[float, float]:
         """Value and slope at ``s``."""
         found = self.game.equilibria(self.fixed + s * self.scores, self.smoothing)
-        loss = float(self.omega @ (found.value + (found.gap if self.smoothing else 0.0) - s * self.own - self.fixed_own))
+        loss = float(
+            self.omega @ (found.value + (found.gap if self.smoothing else 0.0) - s * self.own - self.fixed_own)
+        )
         slope = float(self.omega @ (np.einsum("ij,ij->i", self.scores, found.q) - self.own))
         return loss + s * s * self.half, slope + 2.0 * s * self.half
 

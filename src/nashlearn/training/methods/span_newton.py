@@ -67,7 +67,9 @@ class Tempered:
         """The coefficients of labels ``q``, ``omega (y - q) / alpha``."""
         return (self.omega / self.alpha)[:, None] * (self.truth - q)
 
-    def stepped(self, here: Point, r: np.ndarray, Ar: np.ndarray, left: float, part: Part | None = None) -> Point | None:
+    def stepped(
+        self, here: Point, r: np.ndarray, Ar: np.ndarray, left: float, part: Part | None = None
+    ) -> Point | None:
         """The point after a Newton step from one of gradient ``r``; None where no step helps.
 
         Conjugate gradients leave at most the share ``left`` of ``<r, A r>``.
@@ -140,7 +142,9 @@ class Part:
     def solver(self, found: Equilibrium) -> Callable[[Pair], Pair]:
         """The solution of the part's Newton equation at the equilibria of all examples."""
         some, own, alpha = self.some, self.own, self.own.alpha
-        here = Equilibrium(*(one[some] for one in (found.value, found.q, found.p, found.gap, found.entropy, found.risk)))
+        here = Equilibrium(
+            *(one[some] for one in (found.value, found.q, found.p, found.gap, found.entropy, found.risk))
+        )
         left = _SHARP * alpha / (alpha + self.curvature)
 
         def solve(b: Pair) -> Pair:

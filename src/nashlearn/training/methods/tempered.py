@@ -36,8 +36,11 @@ _FIRST = 20  # evaluations of L-BFGS before Newton's method is thought of
 _WATCHED = 10  # evaluations over which the pace of L-BFGS is judged
 _NEWTON_STEPS = 6  # in which Newton's method ends, roughly
 _SAMPLE = 6  # rows per weight that make a Hessian good enough far from the solution
+_SMOOTH = 0.1  # smoothing to begin with, in units of the game's scale, where less is asked for:
+_SHARPER, _ENOUGH = 0.25, 0.1  # it falls by this factor whenever the relative gap has come to that
 _SHORTEST = 1e-10
 _HALVED = 0.25  # ratio of squared gradients by which a step is taken where rounding hides what it gains
+_POLISH = 5  # last steps on small problems at most
 _STRONGEST = 1e6  # damping beyond which no step helps
 
 
@@ -49,8 +52,10 @@ class TemperedState:
     ----------
     w, gradient : ndarray (n_weights,)
         Weights, and the gradient of the objective there.
+    mu : float
+        The smoothing in use, no less than that asked for.
     value : float
-        The objective there.
+        The objective at ``w`` and this smoothing.
     curvature : Curvature
     planes : Planes
     error : float
@@ -67,6 +72,8 @@ class TemperedState:
         Rows that its Hessian is made of.
     damping : float
         What is added to its diagonal.
+    still : bool
+        Whether no step helps any more at this smoothing.
     """
 
     phase: ClassVar[str] = "tempered"
@@ -74,6 +81,7 @@ class TemperedState:
     gradient: np.ndarray
     curvature: Curvature
     planes: Planes
+    mu: float
     value: float = np.inf
     error: float = 0.0
     evaluations: int = 0
@@ -83,6 +91,7 @@ class TemperedState:
     newton: bool = False
     sample: float = 0.0
     damping: float = 0.0
+    still: bool = False
     over: bool = False
 
 
@@ -122,24 +131,41 @@ class Tempered(RowMethod):
 
     def init(self, run: Run) -> tuple[TemperedState, Offer | None]:
         """The weights to start from: those of an earlier run, or 0."""
-        problem = run.problem
+        problem, mu = run.problem, self.smoothing
         w = np.zeros(problem.n_weights) if run.start is None else run.start.w.astype(np.float64).ravel()
-        spread = self.smoothing * problem.k
+        spread = mu * problem.k
         metric = spread * problem.design.metric(problem, run.alpha * spread)
-        state = TemperedState(w, w, Curvature(metric), Planes.none(w.size), sample=float(_SAMPLE * w.size))
+        mu = max(mu, _SMOOTH * problem.game.scale) if run.start is None else mu
+        state = TemperedState(w, w, Curvature(metric), Planes.none(w.size), mu, sample=float(_SAMPLE * w.size))
         state.value, state.gradient = self._look(run, state, w)
         return state, self._offer(run, state)
 
     def update(self, run: Run, state: TemperedState) -> tuple[TemperedState, Offer | None]:
         """A step of the method that the state has come to."""
         run.progress.n_iter += 1
+        if state.mu > self.smoothing and (self._own_gap(run, state) <= _ENOUGH or state.still):
+            return self._sharpen(run, state)
         if not state.newton and self._slow(run, state):
             state.newton = True
         moved = self._newton(run, state) if state.newton else self._descend(run, state)
         if not moved and not state.newton:
             state.newton = moved = True  # where L-BFGS finds nothing, the Hessian may
-        state.over = not moved
+        state.still = not moved
+        state.over = state.still and state.mu == self.smoothing
         return state, self._offer(run, state)
+
+    def _sharpen(self, run: Run, state: TemperedState) -> tuple[TemperedState, Offer | None]:
+        """On to a smaller smoothing."""
+        state.mu = max(self.smoothing, _SHARPER * state.mu)
+        state.curvature = Curvature(state.curvature.metric)
+        state.gap = state.before = np.inf
+        state.seen, state.damping, state.still = state.evaluations, 0.0, False
+        state.value, state.gradient = self._look(run, state, state.w)
+        return state, self._offer(run, state)
+
+    def _own_gap(self, run: Run, state: TemperedState) -> float:
+        """The relative gap that the evaluation at ``w`` alone certifies, but for the gaps of rows."""
+        return float(state.gradient @ state.gradient) / (2.0 * run.alpha * abs(state.value))
 
     def dual_point(self, state: Any) -> np.ndarray:
         """None is kept: weights are enough to start from."""
@@ -152,31 +178,53 @@ class Tempered(RowMethod):
         w = np.zeros(run.problem.shape) if run.start is None else run.start.w
         return Offer(w, self._primal(run, w.ravel()), 0.0)
 
-    def finish(self, run: Run, state: Any) -> None:
-        """Exchange the best weights for those that the design prefers."""
+    def finish(self, run: Run, state: TemperedState) -> None:
+        """Evaluate the best weights at the smoothing asked for, polish those of small problems, and tidy them."""
         problem, progress = run.problem, run.progress
+        if state.mu != self.smoothing:
+            progress.exchange(progress.w, self._primal(run, progress.w.ravel()), progress.primal_error)
+        elif problem.small and not progress.exhausted:
+            self._polish(run, state)
         if (w := problem.tidied(progress.w)) is not progress.w:
-            progress.exchange(w, self._primal(run, w.ravel()), problem.error(w, smoothing=self.smoothing))
+            progress.exchange(w, self._primal(run, w.ravel()), self._error(run, state, w))
+
+    def _polish(self, run: Run, state: TemperedState) -> None:
+        """Newton steps until the gradient no longer falls: the gap is then rounding, and so is the error of weights."""
+        progress = run.progress
+        for _ in range(_POLISH):
+            w, value, gradient = state.w, state.value, state.gradient
+            moved = self._newton(run, state)
+            if not moved or float(state.gradient @ state.gradient) > _HALVED * float(gradient @ gradient):
+                if np.linalg.norm(state.gradient) > np.linalg.norm(gradient):
+                    state.w, state.value, state.gradient = w, value, gradient
+                break
+        error = self._error(run, state, state.w)
+        if state.value <= progress.primal + progress.primal_error + error:
+            progress.exchange(state.w.reshape(run.problem.shape), state.value, error)
 
     def _primal(self, run: Run, w: np.ndarray) -> float:
         return 0.5 * run.alpha * float(np.square(w).sum()) + run.problem.evaluate(w, self.smoothing).loss
 
     def _look(self, run: Run, state: TemperedState, w: np.ndarray) -> tuple[float, np.ndarray]:
         """``P(w)`` and its gradient; keeps the plane."""
-        problem, seen = run.problem, run.problem.evaluate(w, self.smoothing)
+        problem, seen = run.problem, run.problem.evaluate(w, state.mu)
         state.evaluations += 1
         value = 0.5 * run.alpha * float(np.square(w).sum()) + seen.loss
         if np.isfinite(value):
-            state.planes.add(seen.gradient, seen.entropy, seen.penalty / self.smoothing)
-            own = (seen.gradient / -run.alpha).reshape(problem.shape)
-            at = problem.error(w.reshape(problem.shape), smoothing=self.smoothing)
-            state.error = max(state.error, at, problem.dual_error(own, smoothing=self.smoothing))
+            state.planes.add(seen.gradient, seen.entropy, seen.penalty / state.mu)
+            state.error = max(state.error, self._error(run, state, w))
         return value, run.alpha * w + seen.gradient
 
     def _offer(self, run: Run, state: TemperedState) -> Offer:
-        w = state.w.reshape(run.problem.shape)
-        dual = state.planes.bound(run.alpha, self.smoothing)
-        return Offer(w, state.value, dual, run.problem.error(w, smoothing=self.smoothing), state.error)
+        """The weights with their certificate: an objective at a larger smoothing is no less than at that asked for."""
+        problem, dual = run.problem, state.planes.bound(run.alpha, self.smoothing)
+        own = state.planes.weights(run.alpha).reshape(problem.shape)
+        dual_error = state.error + problem.dual_error(own, smoothing=state.mu)
+        return Offer(state.w.reshape(problem.shape), state.value, dual, self._error(run, state, state.w), dual_error)
+
+    def _error(self, run: Run, state: TemperedState, w: np.ndarray) -> float:
+        """How wrong rounding may make the objective at ``w``."""
+        return run.problem.error(w.reshape(run.problem.shape), smoothing=state.mu)
 
     def _go(self, run: Run, state: TemperedState, direction: np.ndarray) -> float:
         """Search along a direction and go to what was found; the step, 0 where none helps.
@@ -185,7 +233,7 @@ class Tempered(RowMethod):
         """
         w, before, square = state.w, state.value, float(state.gradient @ state.gradient)
         slope = float(state.gradient @ direction)
-        error = run.problem.error(w.reshape(run.problem.shape), smoothing=self.smoothing)
+        error = self._error(run, state, w)
 
         def trial(step: float) -> tuple[float, float, np.ndarray]:
             value, gradient = self._look(run, state, w + step * direction)
@@ -210,8 +258,7 @@ class Tempered(RowMethod):
 
     def _slow(self, run: Run, state: TemperedState) -> bool:
         """Whether L-BFGS, at its pace of late, will take longer than Newton's method."""
-        gap = float(state.gradient @ state.gradient) / (2.0 * run.alpha * abs(state.value))
-        state.gap = min(gap, state.gap)
+        state.gap = min(self._own_gap(run, state), state.gap)
         made = state.evaluations - state.seen
         if made < (_WATCHED if state.seen else _FIRST):
             return False
@@ -222,7 +269,7 @@ class Tempered(RowMethod):
 
     def _newton(self, run: Run, state: TemperedState) -> bool:
         """A step of Newton's method, damped as the last steps have taught; whether another may help."""
-        problem, mu = run.problem, self.smoothing
+        problem, mu = run.problem, state.mu
         Q, P = np.empty((problem.n, problem.k)), np.full((problem.n, problem.n_options), np.nan)
         problem.tempered(state.w, mu, Q, P)
         dense = problem.design.size <= DENSE_LIMIT
@@ -233,7 +280,7 @@ class Tempered(RowMethod):
         direction = solve(_Turns(problem, mu, Q, P, rows, share), gradient, run.alpha, state.damping).ravel()
         step = self._go(run, state, direction)
         if float(state.gradient @ state.gradient) > 0.1 * square:
-            state.sample *= 2.0
+            state.sample = min(2.0 * state.sample, float(problem.n))
         if step < 0.2:
             state.damping = max(10.0 * state.damping, 1e-5)
         elif step == 1.0:
@@ -245,7 +292,7 @@ class Tempered(RowMethod):
         problem = run.problem
         if state.sample >= problem.n:
             return np.arange(problem.n), problem.omega
-        size = problem.omega * (1.0 - Q.max(axis=1)) * problem.sqnorms
+        size = problem.omega * (1.0 - Q.max(axis=1)) * problem.squared_diameters()
         chance = np.minimum(state.sample * (size + 0.1 * size.mean()) / (1.1 * size.sum()), 1.0)
         rows = np.flatnonzero(run.rng.random(problem.n) < chance)
         return rows, problem.omega / chance

@@ -120,9 +120,7 @@ class TemperedSpan(RowMethod):
                 break
         return state, offer
 
-    def _certified(
-        self, run: Run, C: np.ndarray, some: np.ndarray, exact: bool
-    ) -> tuple[TemperedSpanState, Offer]:
+    def _certified(self, run: Run, C: np.ndarray, some: np.ndarray, exact: bool) -> tuple[TemperedSpanState, Offer]:
         problem, objective = run.problem, self._objective(run)
 
         def scores(C: np.ndarray) -> tuple[np.ndarray, float]:

@@ -1,0 +1,28 @@
+"""The tempered game of a matrix, several rows at a time; see the header for what each function does."""
+
+cdef extern from "matrix_blocks.h" nogil:
+    ctypedef struct BlockMatrix:
+        const double* rows
+        const double* floor
+        double scale
+        Py_ssize_t options, k
+    ctypedef struct BlockFacts "Block":
+        double* top
+        double* upper
+        double* least
+        double* gap
+        double* entropy
+    ctypedef struct MatrixBlock:
+        BlockFacts facts
+        double* begun
+        double* open
+        double* left
+        double* best
+    Py_ssize_t matrix_block_room(Py_ssize_t options, Py_ssize_t k) noexcept
+    void matrix_block_play(
+        const BlockMatrix* L, const double* f, Py_ssize_t n, double m, double closed, bint cold, double* p, double* q,
+        MatrixBlock* block, double* room
+    ) noexcept
+    void matrix_block_row(
+        const BlockMatrix* L, const MatrixBlock* block, Py_ssize_t i, double* y, double* z, double* q, double* c
+    ) noexcept
