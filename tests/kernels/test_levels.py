@@ -33,7 +33,7 @@ import sys
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(7)
 found = {"level": nashlearn.kernels.level}
-for k in (2, 3, 13, 40, 90):
+for k in (2, 3, 13, 40, 130):
     costs = rng.random((k + 1, k))
     played = {
         "zero_one": games.zero_one(k),

@@ -22,7 +22,7 @@ from nashlearn.kernels.simd cimport simd_above, simd_excess, simd_max, simd_sum,
 from nashlearn.kernels.vectors cimport vec_softmax_turn
 
 cdef enum:
-    _SHORT = 64  # rows of more labels fill the lanes by themselves, and leave the cache together
+    _SHORT = 128  # rows of more labels fill the lanes by themselves, and leave the cache together
 
 
 cdef double _cap(const double* g, Py_ssize_t m, double top, double t, double a) noexcept nogil:
