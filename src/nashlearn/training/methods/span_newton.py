@@ -77,10 +77,13 @@ class Tempered:
         """
         solve = None if part is None else part.solver(here.found)
         step, spread = self.solved(here.found, (-r, -Ar), left, _STEPS, solve)
+        slope = float(np.vdot(r, spread))
+        if not slope < 0.0:  # all is rounding
+            return None
         found = first_descent(
             lambda t: _by_value(self.at(here.C + t * step, here.scores + t * spread, here.found)),
             here.value,
-            float(np.vdot(r, spread)),
+            slope,
             shortest=_SHORTEST,
             slack=ROUNDED,
         )

@@ -90,7 +90,7 @@ class TemperedSpan(RowMethod):
         run.progress.n_iter += 1
         objective = self._objective(run)
         here = objective.at(state.C, state.scores)
-        gap = state.primal - state.dual
+        gap = max(state.primal - state.dual, np.finfo(np.float64).tiny)
         left = max(_INEXACT**2, _SPARE * run.progress.tol * state.primal / gap)
         r, Ar = run.alpha * (state.C - state.own), run.alpha * (state.scores - state.spread)
         part = self._part(run, state.some) if state.some.size else None
