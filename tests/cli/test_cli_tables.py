@@ -249,3 +249,19 @@ def test_a_class_with_a_single_row(tmp_path):
             == found["classes"]
             == ["daisy", "orchid", "rose", "tulip"]
         )
+
+
+@pytest.mark.parametrize("smoothing", [None, "0", "3"])
+def test_probabilities_are_those_of_the_model(folder, tmp_path, smoothing):
+    """Of labels, one column each; without smoothing of what may be answered, here three things to do."""
+    (tmp_path / "costs.csv").write_text("answer,daisy,rose,tulip\nmow,0,5,5\nwater,1,0,1\nsell,3,2,0\nask,1,1,1\n")
+    options = () if smoothing is None else ("--smoothing", smoothing)
+    data = folder / "flowers.csv", "-t", "kind", "--loss", tmp_path / "costs.csv", "-o", tmp_path / "m"
+    trained = answer("train", *data, *options)
+    assert trained["smoothing"] == (1.0 if smoothing is None else float(smoothing))
+    call("predict", tmp_path / "m", folder / "test.csv", "--proba", "--out", tmp_path / "p.csv")
+    table = pd.read_csv(tmp_path / "p.csv")
+    names = ["mow", "water", "sell", "ask"] if smoothing == "0" else ["daisy", "rose", "tulip"]
+    assert list(table.columns) == ["prediction", *(f"p({name})" for name in names)]
+    model = nashlearn.load(tmp_path / "m")
+    np.testing.assert_allclose(table.iloc[:, 1:], model.predict_proba(flowers(60, seed=1)), atol=1e-9)

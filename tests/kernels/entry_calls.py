@@ -75,10 +75,10 @@ def _constructors(text: str) -> dict[str, tuple[str, ...]]:
 @functools.cache
 def entries() -> dict[str, Entry]:
     """Everything in the kernels that Python can call, by name."""
-    found = {}
-    for path in sorted(ROOM.glob("*.pyx")):
+    found, paths = {}, sorted(ROOM.glob("*.pyx"))
+    constructors = _constructors("\n".join(path.read_text(encoding="utf-8") for path in paths))
+    for path in paths:
         module = importlib.import_module(f"nashlearn.kernels.{path.stem}")
-        constructors = _constructors(path.read_text(encoding="utf-8"))
         for name, value in vars(module).items():
             if _compiled(value) and not name.startswith("_"):
                 found[f"{path.stem}.{name}"] = Entry(f"{path.stem}.{name}", value, _names(value))
