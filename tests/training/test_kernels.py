@@ -36,7 +36,9 @@ KERNELS = {
 
 
 def fitted(model, data=X, **options):
-    return clone(model).set_params(alpha=ALPHA, tol=TOL, random_state=0, max_iter=3000, **options).fit(data, Y)
+    """A model whose thresholds and intercepts see the constant feature 1, with a kernel or without."""
+    own = {"alpha": ALPHA, "tol": TOL, "random_state": 0, "max_iter": 3000, "smoothing": 0.0, "intercept_scaling": 1.0}
+    return clone(model).set_params(**{**own, **options}).fit(data, Y)
 
 
 def features(K):
@@ -52,7 +54,8 @@ def test_optimum_is_that_of_explicit_features(name, kernel):
     model = fitted(MODELS[name], **options)
     bias = float(model.fit_intercept)
     omega = np.full(Y.size, 1 / Y.size)
-    optimum = per_class_optimum(features(pairs(X, X)), Y, omega, ALPHA, model._game.costs, bias)
+    costs = model._game.costs / model._game.costs.max()  # of the loss that estimators normalise
+    optimum = per_class_optimum(features(pairs(X, X)), Y, omega, ALPHA, costs, bias)
     assert abs(model.objective_ - optimum) <= 1e-6 * optimum
     assert model.objective_ * (1 - model.dual_gap_) <= optimum * (1 + 1e-7)
 
@@ -80,11 +83,15 @@ def test_named_callable_and_precomputed_agree(name):
         assert np.abs(scores - named.decision_function(new)).max() <= near
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 3.0])
 @pytest.mark.parametrize("name", [*MODELS, "ordinal"])
-def test_linear_kernel_is_linear_training(name):
+def test_linear_kernel_is_linear_training(name, smoothing):
     model = MODELS.get(name, NashOrdinalClassifier())
-    plain, kernel = fitted(model), fitted(model, kernel=linear_kernel)
+    plain = fitted(model, smoothing=smoothing)
+    kernel = fitted(model, smoothing=smoothing, kernel=linear_kernel)
     assert abs(plain.objective_ - kernel.objective_) <= 2 * TOL * plain.objective_
+    if smoothing:  # else strategies are not unique
+        assert np.abs(plain.predict_proba(X) - kernel.predict_proba(X)).max() <= 1e-2
     assert kernel.worst_case_risk(0.5) == pytest.approx(plain.worst_case_risk(0.5), rel=1e-3)
     assert kernel.moment_radius() == pytest.approx(plain.moment_radius())
 

@@ -179,7 +179,7 @@ class Gram:
         Cost: O(n^2 m), and the kernel's values of the rows that are not kept.
         """
         some = np.flatnonzero(V.any(axis=1))
-        if some.size <= min(self.capacity, self.n // 2):
+        if some.size < self.n and some.size <= self.capacity:
             return self.columns(some, V[some])
         free = np.flatnonzero(self._owner < 0)
         new = np.flatnonzero(self._slot < 0)[: free.size]
@@ -200,11 +200,16 @@ class Gram:
     def columns(self, some: np.ndarray, V: np.ndarray) -> np.ndarray:
         """The columns of some examples, at most ``capacity`` of them, times ``V`` (some, m)."""
         slots = self.rows(some)
-        if slots.max(initial=-1) >= some.size:
-            return np.ascontiguousarray((V.T @ self._rows[slots]).T)
-        ordered = np.empty_like(V)  # as the rows are kept, which need not be copied then
-        ordered[slots] = V
-        return np.ascontiguousarray((ordered.T @ self._rows[: some.size]).T)
+        found = np.zeros((V.shape[1], self.n))
+        if slots.max(initial=-1) < some.size:  # the first ones that are kept: nothing is copied
+            ordered = np.empty_like(V)
+            ordered[slots] = V
+            np.matmul(ordered.T, self._rows[: some.size], out=found)
+        else:
+            step = max(1, _SPARE // (8 * self.n))
+            for start in range(0, some.size, step):
+                found += V[start : start + step].T @ self._rows[slots[start : start + step]]
+        return np.ascontiguousarray(found.T)
 
     def square(self, wanted: np.ndarray, slots: np.ndarray) -> np.ndarray:
         """The principal submatrix of rows that ``rows`` has just returned the slots of."""

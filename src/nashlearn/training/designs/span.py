@@ -224,21 +224,16 @@ class KernelProblem:
         return float((sizes[chosen] @ np.abs(change)).max(initial=0.0) * sizes.max())
 
     def scores(self, C: np.ndarray) -> np.ndarray:
-        """Scores of the training data at coefficients ``C``."""
-        return self.span.scores(self.products(C)[0].T, C)
+        """Scores of the training data at coefficients ``C``: one matrix product, less exact than :meth:`products`."""
+        return self.span.scores(self.gram.product(self.span.reduce(C)), C)
+
+    def scores_error(self, C: np.ndarray) -> float:
+        """How wrong rounding may have made the product behind :meth:`scores`."""
+        return UNIT * (self.gram.n + 1) * self._way(np.arange(self.gram.n), self.span.reduce(C))
 
     def norm(self, C: np.ndarray) -> float:
         """``|w|`` of the function with coefficients ``C``."""
         return float(np.sqrt(max(np.vdot(C, self.scores(C)), 0.0)))
-
-    def spread(self, C: np.ndarray) -> np.ndarray:
-        """Scores as :meth:`scores` has them, faster and less exact: one matrix product."""
-        return self.span.scores(self.gram.product(self.span.reduce(C)), C)
-
-    def spread_error(self, C: np.ndarray) -> float:
-        """How wrong rounding may have made the product behind :meth:`spread`."""
-        reduced = self.span.reduce(C)
-        return UNIT * (self.gram.n + 1) * self._way(np.arange(self.gram.n), reduced)
 
     def primal(self, C: np.ndarray, smoothing: float = 0.0) -> float:
         """The objective at coefficients ``C``."""
@@ -248,16 +243,14 @@ class KernelProblem:
 
     def error(self, C: np.ndarray) -> float:
         """How wrong rounding may make the objective at coefficients ``C``."""
-        KC, wrong = self.products(C)
-        return self.error_at(C, self.span.scores(KC.T, C), wrong)
+        return self.error_at(C, self.scores(C), self.scores_error(C))
 
     def error_at(
         self, C: np.ndarray, scores: np.ndarray, wrong: float, Q: np.ndarray | None = None, smoothing: float = 0.0
     ) -> float:
-        """How wrong rounding may make the objective at ``C``, or the dual at ``Q``, if functions may be by ``wrong``."""
-        wrong += (
-            UNIT * (self.gram.n + self.span.k) * self.span.offset * float(np.abs(self.span.above(C)).sum(axis=0).max())
-        )
+        """How wrong rounding may make the objective at ``C``, or the dual at ``Q``, if functions are by ``wrong``."""
+        most = float(np.abs(self.span.above(C)).sum(axis=0).max())
+        wrong += UNIT * (self.gram.n + self.span.k) * self.span.offset * most
         terms = self.gram.n + self.span.k + EXTRA
         unit = self.game.unit + smoothing * (1.0 + float(np.log(self.span.k + 1.0)))  # of costs and of entropies
         reach = float(self.omega @ self.span.reach(scores))

@@ -5,8 +5,8 @@ the space of functions, again by coefficients, are
 
     P(c) = alpha/2 <c, A c> + sum_i omega_i (F_mu((A c)_i) - <(A c)_i, y_i>),        r = alpha c + omega (q - y),
 
-and a Newton step solves ``H d = -r``, ``H = alpha I + omega J A``, in the functions' own inner product ``<a, A b>``. That
-takes one product with ``A`` for each step of conjugate gradients, as ``A d`` is a sum of products that were made.
+and a Newton step solves ``H d = -r``, ``H = alpha I + omega J A``, in the functions' own inner product ``<a, A b>``.
+That takes one product with ``A`` for each step of conjugate gradients, as ``A d`` is a sum of products that were made.
 
 A random part of the examples has nearly the same curvature: its own equation, ``H_s z = r`` with
 

@@ -11,7 +11,7 @@ All examples are support vectors. Cost: O(n^2 k) a product with the Gram matrix;
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -66,7 +66,7 @@ class TemperedSpanState:
 class TemperedSpan(RowMethod):
     """Truncated Newton on a kernel problem whose game is smoothed by ``smoothing``, in units of its costs."""
 
-    needs = ("gram", "span", "game", "omega", "truth", "products", "spread", "error_at")
+    needs = ("gram", "span", "game", "omega", "truth", "products", "scores", "error_at")
     states = (TemperedSpanState,)
 
     def __init__(self, smoothing: float):
@@ -76,7 +76,7 @@ class TemperedSpan(RowMethod):
 
     def _objective(self, run: Run) -> Tempered:
         problem = run.problem
-        return Tempered(problem.game, self.smoothing, run.alpha, problem.omega, problem.truth(), problem.spread)
+        return Tempered(problem.game, self.smoothing, run.alpha, problem.omega, problem.truth(), problem.scores)
 
     def init(self, run: Run) -> tuple[TemperedSpanState, Offer | None]:
         """The coefficients of the last run, or those that parts of the data lead to."""
@@ -103,10 +103,6 @@ class TemperedSpan(RowMethod):
         arrived.over = still and arrived.primal - arrived.dual >= _FALLS * gap
         return arrived, offer
 
-    def norm(self, problem: Any, w: np.ndarray) -> float:
-        """``|w|`` of the function."""
-        return float(np.sqrt(max(np.vdot(w, problem.spread(w)), 0.0)))
-
     def rescue(self, run: Run, state: TemperedSpanState | None) -> Offer | None:
         """The coefficients to start from, where there are no others."""
         if run.progress.w.size:
@@ -129,7 +125,7 @@ class TemperedSpan(RowMethod):
 
         def scores(C: np.ndarray) -> tuple[np.ndarray, float]:
             if not exact:
-                return problem.spread(C), problem.spread_error(C)
+                return problem.scores(C), problem.scores_error(C)
             KC, wrong = problem.products(C)
             return problem.span.scores(KC.T, C), wrong
 
