@@ -50,7 +50,7 @@ def lopsided(k: int, seed: int = 0) -> np.ndarray:
 
 
 def skewed(n: int = 20_000, d: int = 50, k: int = 5, seed: int = 0) -> datasets.Split:
-    """Gaussian features whose covariance has condition ``CONDITION**2``, in no axis's direction; a fifth is for tests."""
+    """Gaussian features of condition ``CONDITION`` in directions that are no axes; a fifth of the rows is for tests."""
     rng = np.random.default_rng(seed)
     turn, _ = np.linalg.qr(rng.normal(size=(d, d)))
     X = rng.normal(size=(n + n // 4, d)) @ (turn * np.geomspace(1.0, 1.0 / CONDITION, d)) @ turn.T

@@ -262,7 +262,7 @@ class Cumulative(Shared):
         H[self.d :, self.d :] += self.constant**2 * full.sum(axis=2)
 
     def add_diagonal(self, block: Any, diagonal: np.ndarray, out: np.ndarray) -> None:
-        """Add roughly the diagonal of a block's curvature: as if labels, ranked from the middle, moved by themselves."""
+        """Add roughly the diagonal of a block's curvature: as if labels, ranked from the middle, moved alone."""
         out[: self.d] += _squares(block).T @ (np.square(self.places - 0.5 * self.m) @ diagonal)
         out[self.d :] += 0.25 * self.constant**2 * diagonal.sum()
 

@@ -58,9 +58,17 @@ class Hessian:
     """The Hessian of the mean loss at a point, read block by block, from all or some rows.
 
     Subclasses say how blocks of Jacobians are made.
+
+    Attributes
+    ----------
+    scale : float
+        What the rows count for.
+    typical : float
+        A size of its diagonal, to which damping is relative; 0 where that at hand will do.
     """
 
     scale = 1.0
+    typical = 0.0
 
     def __init__(self, problem: Problem, rows: np.ndarray):
         self.problem, self.rows = problem, rows
@@ -116,6 +124,7 @@ class _Tangents(Hessian):
         self.scale = problem.n / max(rows.size, 1)
 
     def packed(self, rows: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """The Jacobians of those rows that are at a kink."""
         active = np.empty(rows.size, np.intp)
         m = packed_tangents(self.problem.loss, self.mu, self.problem.omega, self.Q, self.tight, rows, out, active)
         return active[:m]
@@ -124,7 +133,7 @@ class _Tangents(Hessian):
 def by_cholesky(curvature: Hessian, gradient: np.ndarray, alpha: float, damping: float) -> np.ndarray:
     H = curvature.matrix()
     diagonal = np.einsum("jj->j", H)
-    diagonal += alpha + max(damping, 1e-14) * diagonal.mean()
+    diagonal += alpha + max(damping, 1e-14) * max(diagonal.mean(), curvature.typical)
     try:
         factor = sl.cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
     except np.linalg.LinAlgError:  # rounding has made it indefinite: features of very different sizes
@@ -136,7 +145,7 @@ def by_cholesky(curvature: Hessian, gradient: np.ndarray, alpha: float, damping:
 
 def by_conjugate_gradients(curvature: Hessian, gradient: np.ndarray, alpha: float, damping: float) -> np.ndarray:
     diagonal = curvature.diagonal().ravel()
-    shift = alpha + damping * diagonal.mean()
+    shift = alpha + damping * max(diagonal.mean(), curvature.typical)
     size = (gradient.size, gradient.size)
     H = LinearOperator(size, matvec=lambda v: curvature.product(v).ravel() + shift * v, dtype=np.float64)
     M = LinearOperator(size, matvec=lambda v: v / (diagonal + shift), dtype=np.float64)

@@ -78,7 +78,7 @@ class Planes:
         best_mixture(offset, gram, x)
         self.mixture[:m] = 0.0
         self.mixture[usable] = x
-        slope = x @ self.slopes[usable]  # not by the Gram matrix: where slopes cancel, it is all rounding
+        slope = self.mixture[:m] @ self.slopes[:m]  # not by the Gram matrix: where slopes cancel, it is all rounding
         return float(offset @ x - 0.5 * slope @ slope / alpha)
 
     def weights(self, alpha: float) -> np.ndarray:

@@ -28,12 +28,14 @@ from nashlearn.training.methods.newton import DENSE_LIMIT, Hessian, by_cholesky,
 from nashlearn.training.methods.planes import Planes
 from nashlearn.training.methods.rows import RowMethod
 from nashlearn.training.methods.search import first_descent
+from nashlearn.training.objective import Evaluation
 from nashlearn.training.problem import Problem
 
 __all__ = ["Tempered", "TemperedState"]
 
 _FIRST = 20  # evaluations of L-BFGS before Newton's method is thought of
 _WATCHED = 10  # evaluations over which the pace of L-BFGS is judged
+_FALLING = 0.1  # relative fall of the objective over these that is fast enough
 _NEWTON_STEPS = 6  # in which Newton's method ends, roughly
 _SAMPLE = 6  # rows per weight that make a Hessian good enough far from the solution
 _CONFIDENT = 10.0  # how much less than that of uniform labels the curvature will be, roughly
@@ -42,6 +44,8 @@ _SHARPER, _ENOUGH = 0.25, 0.1  # it falls by this factor whenever the relative g
 _SHORTEST = 1e-10
 _HALVED = 0.25  # ratio of squared gradients by which a step is taken where rounding hides what it gains
 _POLISH = 5  # last steps on small problems at most
+_VANISHED = 0.01  # gap of an evaluation alone, relative to that asked for, at which there is no more to gain
+_DAMPING = 1e-3  # to begin with: relative to curvatures of labels that are all but uniform
 _STRONGEST = 1e6  # damping beyond which no step helps
 
 
@@ -65,8 +69,8 @@ class TemperedState:
         Made so far.
     gap : float
         The smallest relative gap that an evaluation alone has certified.
-    seen, before : float
-        How many evaluations there were when the pace was last judged, and that gap then.
+    seen, before, higher : float
+        How many evaluations there were when the pace was last judged, that gap and the objective then.
     newton : bool
         Whether Newton's method has begun.
     sample : float
@@ -89,9 +93,10 @@ class TemperedState:
     gap: float = np.inf
     seen: int = 0
     before: float = np.inf
+    higher: float = np.inf
     newton: bool = False
     sample: float = 0.0
-    damping: float = 0.0
+    damping: float = _DAMPING
     still: bool = False
     over: bool = False
 
@@ -102,8 +107,10 @@ class _Turns(Hessian):
     def __init__(self, problem: Problem, mu: float, Q: np.ndarray, P: np.ndarray, rows: np.ndarray, share: np.ndarray):
         super().__init__(problem, rows)
         self.mu, self.Q, self.P, self.share = mu, Q, P, share
+        self.typical = float(problem.omega @ problem.squared_diameters()) / (2.0 * mu * problem.n_weights)
 
     def packed(self, rows: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """The Jacobians of all rows."""
         packed_turns(self.problem.loss, self.mu, self.share, self.Q, self.P, rows, out)
         return rows
 
@@ -138,7 +145,7 @@ class Tempered(RowMethod):
         metric = spread * problem.design.metric(problem, _CONFIDENT * run.alpha * spread)
         mu = max(mu, _SMOOTH * problem.game.scale) if run.start is None else mu
         state = TemperedState(w, w, Curvature(metric), Planes.none(w.size), mu, sample=float(_SAMPLE * w.size))
-        state.value, state.gradient = self._look(run, state, w)
+        self._stand(run, state, w, *self._look(run, state, w))
         return state, self._offer(run, state)
 
     def update(self, run: Run, state: TemperedState) -> tuple[TemperedState, Offer | None]:
@@ -151,7 +158,8 @@ class Tempered(RowMethod):
         moved = self._newton(run, state) if state.newton else self._descend(run, state)
         if not moved and not state.newton:
             state.newton = moved = True  # where L-BFGS finds nothing, the Hessian may
-        state.still = not moved
+        # What is left of the gap once gradients vanish is rounding.
+        state.still = not moved or self._own_gap(run, state) <= _VANISHED * run.progress.tol
         state.over = state.still and state.mu == self.smoothing
         return state, self._offer(run, state)
 
@@ -159,9 +167,9 @@ class Tempered(RowMethod):
         """On to a smaller smoothing."""
         state.mu = max(self.smoothing, _SHARPER * state.mu)
         state.curvature = Curvature(state.curvature.metric)
-        state.gap = state.before = np.inf
-        state.seen, state.damping, state.still = state.evaluations, 0.0, False
-        state.value, state.gradient = self._look(run, state, state.w)
+        state.gap = state.before = state.higher = np.inf
+        state.seen, state.damping, state.still = state.evaluations, _DAMPING, False
+        self._stand(run, state, state.w, *self._look(run, state, state.w))
         return state, self._offer(run, state)
 
     def _own_gap(self, run: Run, state: TemperedState) -> float:
@@ -206,22 +214,36 @@ class Tempered(RowMethod):
     def _primal(self, run: Run, w: np.ndarray) -> float:
         return 0.5 * run.alpha * float(np.square(w).sum()) + run.problem.evaluate(w, self.smoothing).loss
 
-    def _look(self, run: Run, state: TemperedState, w: np.ndarray) -> tuple[float, np.ndarray]:
-        """``P(w)`` and its gradient; keeps the plane."""
-        problem, seen = run.problem, run.problem.evaluate(w, state.mu)
+    def _look(self, run: Run, state: TemperedState, w: np.ndarray) -> tuple[float, np.ndarray, Evaluation]:
+        """``P(w)``, its gradient, and what they come from."""
+        seen = run.problem.evaluate(w, state.mu)
         state.evaluations += 1
-        value = 0.5 * run.alpha * float(np.square(w).sum()) + seen.loss
-        if np.isfinite(value):
-            state.planes.add(seen.gradient, seen.entropy, seen.penalty / state.mu)
-            state.error = max(state.error, self._error(run, state, w))
-        return value, run.alpha * w + seen.gradient
+        return 0.5 * run.alpha * float(np.square(w).sum()) + seen.loss, run.alpha * w + seen.gradient, seen
+
+    def _stand(
+        self, run: Run, state: TemperedState, w: np.ndarray, value: float, gradient: np.ndarray, seen: Evaluation
+    ) -> None:
+        """Go to ``w``, and keep the plane there; those of steps that were too long are all but worthless."""
+        state.w, state.value, state.gradient = w, value, gradient
+        state.planes.add(seen.gradient, seen.entropy, seen.penalty / state.mu)
+        state.error = max(state.error, self._error(run, state, w))
 
     def _offer(self, run: Run, state: TemperedState) -> Offer:
-        """The weights with their certificate: an objective at a larger smoothing is no less than at that asked for."""
-        problem, dual = run.problem, state.planes.bound(run.alpha, self.smoothing)
-        own = state.planes.weights(run.alpha).reshape(problem.shape)
-        dual_error = state.error + problem.dual_error(own, smoothing=state.mu)
-        return Offer(state.w.reshape(problem.shape), state.value, dual, self._error(run, state, state.w), dual_error)
+        """The weights with their certificate: an objective at a larger smoothing is no less than at that asked for.
+
+        The bound is that of the last plane or of the best mixture, whichever is the higher for sure.
+        """
+        problem, alpha, planes, last = run.problem, run.alpha, state.planes, state.planes.count - 1
+        error, slope = self._error(run, state, state.w), planes.slopes[last]
+        own = planes.entropy[last] - self.smoothing * planes.omega[last] - 0.5 * float(slope @ slope) / alpha
+        mixed = planes.bound(alpha, self.smoothing)
+        bounds = ((own, error, slope / -alpha), (mixed, state.error, planes.weights(alpha)))
+        sure = [
+            (dual, of_planes + problem.dual_error(v.reshape(problem.shape), smoothing=state.mu))
+            for dual, of_planes, v in bounds
+        ]
+        dual, dual_error = max(sure, key=lambda one: one[0] - one[1])
+        return Offer(state.w.reshape(problem.shape), state.value, float(dual), error, float(dual_error))
 
     def _error(self, run: Run, state: TemperedState, w: np.ndarray) -> float:
         """How wrong rounding may make the objective at ``w``."""
@@ -236,17 +258,17 @@ class Tempered(RowMethod):
         slope = float(state.gradient @ direction)
         error = self._error(run, state, w)
 
-        def trial(step: float) -> tuple[float, float, np.ndarray]:
-            value, gradient = self._look(run, state, w + step * direction)
+        def trial(step: float) -> tuple[float, tuple[float, np.ndarray, Evaluation]]:
+            seen = value, gradient, _ = self._look(run, state, w + step * direction)
             falls = value <= before + error and float(gradient @ gradient) <= _HALVED * square
-            return before + step * slope if falls else value, value, gradient
+            return before + step * slope if falls else value, seen
 
         found = first_descent(trial, before, slope, shortest=_SHORTEST, slack=0.0) if slope < 0.0 else None
         if found is None:
             return 0.0
-        step, (_, state.value, gradient) = found
-        state.curvature.add(step * direction, gradient - state.gradient)
-        state.w, state.gradient = w + step * direction, gradient
+        step, (_, seen) = found
+        state.curvature.add(step * direction, seen[1] - state.gradient)
+        self._stand(run, state, w + step * direction, *seen)
         return step
 
     def _descend(self, run: Run, state: TemperedState) -> bool:
@@ -264,7 +286,10 @@ class Tempered(RowMethod):
         if made < (_WATCHED if state.seen else _FIRST):
             return False
         pace = np.log(max(state.before / state.gap, 1.0 + 1e-9)) / made
-        state.seen, state.before = state.evaluations, state.gap
+        falling = state.value < (1.0 - _FALLING) * state.higher  # gradients say little as long as it does
+        state.seen, state.before, state.higher = state.evaluations, state.gap, state.value
+        if falling:
+            return False
         left = np.log(max(state.gap / run.progress.tol, 1.0)) / pace
         return left * _evaluation_cost(run.problem) > _NEWTON_STEPS * _newton_cost(run.problem, state.sample)
 
@@ -283,7 +308,7 @@ class Tempered(RowMethod):
         if float(state.gradient @ state.gradient) > 0.1 * square:
             state.sample = min(2.0 * state.sample, float(problem.n))
         if step < 0.2:
-            state.damping = max(10.0 * state.damping, 1e-5)
+            state.damping = max(10.0 * state.damping, _DAMPING)
         elif step == 1.0:
             state.damping = 0.1 * state.damping if state.damping > 1e-7 else 0.0
         return state.damping <= _STRONGEST
