@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import pickle
 import warnings
 import zipfile
 from pathlib import Path
@@ -47,6 +48,9 @@ MODELS = {
     "laplacian": (NashClassifier(kernel="laplacian", alpha=1e-1), IRIS, SPECIES),
     "ordinal": (NashOrdinalClassifier(), IRIS, SPECIES),
     "abstainer": (NashAbstainer(0.3), IRIS, SPECIES),
+    "exact": (NashClassifier(np.array(COSTS), smoothing=0.0), IRIS, SPECIES),
+    "tempered rbf": (NashClassifier(kernel="rbf", smoothing=1.0, alpha=1e-2), IRIS, SPECIES),
+    "ordered": (NashOrdinalClassifier(order=["c", "a", "b"]), IRIS, np.array(["c", "a", "b"])[SPECIES]),
     "warm": (NashClassifier(warm_start=True, class_weight="balanced"), sparse.csr_array(IRIS), SPECIES),
     "sparse kernel": (NashClassifier(kernel="rbf", alpha=0.1), sparse.csr_matrix(IRIS), SPECIES),
     "pipeline": (make_pipeline(StandardScaler(), NashClassifier()), IRIS, SPECIES),
@@ -111,6 +115,21 @@ def test_many_names_are_saved_compactly(tmp_path):
     assert loaded.feature_names_ == tagger.feature_names_ == names
     with zipfile.ZipFile(tmp_path / "t") as archive:
         assert len(archive.read("schema.json")) < 100_000
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 1.0])
+def test_costs_with_names_are_saved_as_dictionaries(smoothing, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    names = np.array(["a", "b", "c"])[SPECIES]
+    frame = pandas.DataFrame(COSTS, index=["b", "?", "c"], columns=["c", "a", "b"])
+    model = NashClassifier(frame, smoothing=smoothing).fit(IRIS, names)
+    with pytest.raises(ModelFileError, match=r"loss is a data frame.*to_dict\(orient='index'\)"):
+        nashlearn.save(model, tmp_path / "m")
+    model.set_params(loss=frame.to_dict(orient="index")).fit(IRIS, names)
+    nashlearn.save(model, tmp_path / "m")
+    loaded = nashlearn.load(tmp_path / "m")
+    np.testing.assert_array_equal(loaded.predict(IRIS), model.predict(IRIS))
+    assert set(loaded.options_) == {"?", "b", "c"} and loaded.score(IRIS, names) == model.score(IRIS, names)
 
 
 @pytest.mark.parametrize(
@@ -316,3 +335,9 @@ def test_models_of_earlier_versions_load_and_answer_the_same(expected):
         assert model[-1].decision == model[-1].decision_ == "scores"
     for found, p in zip(model.predict_proba(X), wanted["p"], strict=True):
         np.testing.assert_allclose(found, p, atol=1e-9)
+    if "risk" in wanted:
+        np.testing.assert_allclose([model.worst_case_risk(r) for r in (0.0, 0.1)], wanted["risk"], rtol=1e-9)
+        again = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+        if path.stem.endswith("-0.1"):  # exact games in their own units
+            assert (model.smoothing, model.smoothing_, model.intercept_scaling) == (0.0, 0.0, 1.0)

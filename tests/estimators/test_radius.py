@@ -46,7 +46,7 @@ def test_radii_are_those_of_the_formula(name):
 
 
 def test_a_radius_by_hand():
-    """Two rows at 0 with the constant 1 alone: D² = 2, s² = 2 (1/4) 2 / 2 = 1/2, log(1 / (1 - c)) = 4 at c = 1 - e⁻⁴."""
+    """Two rows at 0 and the constant 1: D² = 2, s² = 2 (1/4) 2 / 2 = 1/2, log(1 / (1 - c)) = 4 at c = 1 - e⁻⁴."""
     for smoothing in (0.0, 1.0):
         model = NashClassifier(alpha=0.1, intercept_scaling=1.0, smoothing=smoothing).fit([[0.0], [0.0]], [0, 1])
         assert model.moment_radius(1 - np.exp(-4.0)) == pytest.approx(3 / np.sqrt(2))

@@ -22,8 +22,13 @@ ESTIMATORS = [
     NashClassifier(COST, alpha=1e-2, tol=1e-9, max_iter=5000),
     NashOrdinalClassifier(alpha=1e-2, tol=1e-9, max_iter=5000),
     NashAbstainer(0.3, alpha=1e-2, tol=1e-9, max_iter=5000),
+    NashClassifier(alpha=1e-2, tol=1e-9, max_iter=5000, smoothing=0.0),
+    NashClassifier(COST, alpha=1e-2, tol=1e-9, max_iter=5000, smoothing=0.0),
+    NashOrdinalClassifier(alpha=1e-2, tol=1e-9, max_iter=5000, smoothing=0.0),
 ]
-each = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: f"{type(e).__name__}-{getattr(e, 'loss', '')}")
+each = pytest.mark.parametrize(
+    "estimator", ESTIMATORS, ids=lambda e: f"{type(e).__name__}-{getattr(e, 'loss', '')}-{e.smoothing}"
+)
 
 
 def small(seed=0, n=50, d=4):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas
 
 import nashlearn
-from nashlearn import NashClassifier, NashTagger, tabular
+from nashlearn import NashAbstainer, NashClassifier, NashOrdinalClassifier, NashTagger, tabular
 
 HERE = Path(__file__).parent
 
@@ -22,6 +22,8 @@ def write(name: str, model, X, shown) -> None:
         "predictions": [np.asarray(answer).tolist() for answer in model.predict(X)],
         "p": [np.asarray(p).tolist() for p in model.predict_proba(X)],
     }
+    if hasattr(model, "worst_case_risk"):
+        content["risk"] = [model.worst_case_risk(radius) for radius in (0.0, 0.1)]
     (HERE / f"{name}-{minor}.json").write_text(json.dumps(content) + "\n")
 
 
@@ -38,6 +40,17 @@ def main() -> None:
     write("table", model, some, {name: json.loads(some[name].to_json(orient="values")) for name in some})
     sentences = [[["w=the"], ["w=cat"], ["w=sleeps"]], [["w=cats"], ["w=sleep"]], [["w=the"], ["w=dog"], ["w=eats"]]]
     tags = [["DET", "NOUN", "VERB"], ["NOUN", "VERB"], ["DET", "NOUN", "VERB"]]
+    X = rng.normal(size=(40, 3))
+    grades = np.digitize(X[:, 0] + 0.5 * rng.normal(size=40), [-0.5, 0.5])
+    lopsided = np.array([[0.0, 1.0, 4.0], [2.0, 0.0, 1.0], [3.0, 1.0, 0.0], [1.5, 0.9, 1.5]])
+    rows = {
+        "costs": NashClassifier(lopsided, alpha=0.01, random_state=0),
+        "grades": NashOrdinalClassifier(alpha=0.01, random_state=0),
+        "abstainer": NashAbstainer(0.3, alpha=0.01, random_state=0),
+        "kernel": NashClassifier("squared", kernel="rbf", alpha=0.01, random_state=0),
+    }
+    for name, one in rows.items():
+        write(name, one.fit(X, grades), X[:10], X[:10].tolist())
     write("tagger", NashTagger(alpha=0.01).fit(sentences, tags), sentences, sentences)
 
 

@@ -301,8 +301,9 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
         """The predictor's equilibrium strategy ``p`` (n, options): with which probability to take each option.
 
         Options are the labels, in the order of ``classes_``; the rows of a cost matrix; labels and then, last, to
-        abstain. This is the randomised prediction whose loss :meth:`worst_case_risk` bounds. It is computed in double
-        precision, whatever that of ``X``, as training was.
+        abstain. This is the randomised prediction whose cost :meth:`worst_case_risk` bounds; what the labels themselves
+        are likely to be, ``predict_proba`` says. It is computed in double precision, whatever that of ``X``, as
+        training was.
         """
         return self._play(self._scores(X, dtype=np.float64)).p
 

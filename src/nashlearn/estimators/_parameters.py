@@ -65,7 +65,7 @@ def check_parameters(estimator: Any, *, auto: tuple[str, ...] = (), **choices: t
     """Refuse values that no training can use, naming the parameter and what it accepts.
 
     ``choices`` are what parameters may be that other estimators know by the same name, but with other values. Those
-    named in ``auto`` may be words, which the estimator checks itself.
+    named in ``auto`` may be words too: the estimator checks them itself.
     """
     given = estimator.get_params(deep=False)
     for name in ("alpha", "tol"):
@@ -73,7 +73,7 @@ def check_parameters(estimator: Any, *, auto: tuple[str, ...] = (), **choices: t
         if not 0 < value < np.inf:
             raise ValueError(f"{name} must be a positive, finite number; got {value!r}.")
     for name in ("alpha", "smoothing"):
-        if name in auto and isinstance(given.get(name), str):
+        if name in auto:
             continue
         value = number(given.get(name, 0.0), name)
         if value != 0 and not (_LEAST <= abs(value) <= _MOST):

@@ -22,9 +22,9 @@ _LEAST = 1e-100  # prices below are lost in products
 class NashAbstainer(PerClassNash):
     """Linear or kernel classifier that may answer "I do not know" for a price known in training.
 
-    The loss is 1 for a wrong label and ``abstain_cost`` for none ([fathony2019]_, sec. 2.4.3), so the weights are
-    trained for the answers that will be given. ``predict`` never abstains, which keeps every scikit-learn tool at
-    work; ``predict_or_abstain`` may.
+    A wrong label costs 1, none ``abstain_cost`` ([fathony2019]_, sec. 2.4.3), and the loss is that of
+    :class:`NashClassifier` for these costs, so the weights are trained for the answers that will be given.
+    ``predict`` never abstains, which keeps every scikit-learn tool at work; ``predict_or_abstain`` may.
 
     Parameters
     ----------
@@ -33,14 +33,14 @@ class NashAbstainer(PerClassNash):
         A price of 1 or more is never worth paying for the loss of a wrong label, 1.
     abstain_label : default=-1
         What ``predict_or_abstain`` answers where it abstains. Must not be a class.
-    alpha, kernel, gamma, degree, coef0, fit_intercept, class_weight, tol, cache_size, max_iter
+    alpha, smoothing, kernel, gamma, degree, coef0, fit_intercept, intercept_scaling, class_weight, tol, cache_size
         As for :class:`NashClassifier`.
-    warm_start, random_state, verbose, max_time, checkpoint, callback
+    max_iter, warm_start, random_state, verbose, max_time, checkpoint, callback
         As for :class:`NashClassifier`.
 
     Attributes
     ----------
-    classes_, coef_, intercept_, objective_, dual_gap_, n_iter_, history_
+    classes_, smoothing_, coef_, intercept_, objective_, dual_gap_, n_iter_, history_
         As for :class:`NashClassifier`.
 
     Examples
@@ -83,7 +83,10 @@ class NashAbstainer(PerClassNash):
 
     @lazily
     def predict_or_abstain(self, X: Any) -> np.ndarray:
-        """Labels, and ``abstain_label`` where abstaining is the largest entry of ``p`` ([fathony2019]_, Cor. 2.4)."""
+        """Labels, and ``abstain_label`` where abstaining is the largest entry of ``p`` ([fathony2019]_, Cor. 2.4).
+
+        These are the answers that :meth:`task_loss` and :meth:`score`, its negative, are of.
+        """
         options = self._answers(X)
         if np.isin(self.abstain_label, self.classes_):
             raise ValueError(f"abstain_label must not be a class; got {self.abstain_label!r}, classes {self.classes_}.")

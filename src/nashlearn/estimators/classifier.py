@@ -22,21 +22,40 @@ __all__ = ["NashClassifier"]
 
 @parameters
 class NashClassifier(DecidingNash, PerClassNash):
-    """Linear or kernel classifier trained on the loss that it is judged by.
+    """Linear or kernel classifier trained on the loss that it is judged by, with probabilities of the labels.
 
-    Minimises ``alpha/2 |W|^2 + mean(F(W x) - (W x)_y)``, where ``F`` is the value of the game between a predictor
-    and an adversary with payoff ``L`` [fathony2016]_, [fathony2019]_: a convex loss, Fisher consistent for ``L``.
-    The intercept is one more, constant feature, and regularised.
+    Minimises ``alpha/2 |W|^2 + mean loss``. The loss of scores ``f = W x`` is the value, less the score of the true
+    label, of the game between a predictor, who answers with the strategy ``p`` over the options, and an adversary, who
+    chooses the distribution ``q`` of the labels and is paid for its entropy [fathony2016]_, [fathony2019]_. With the
+    largest cost ``s`` and the smoothing ``m`` it is
+
+        ``loss = (cost of p / s + m log loss of q) / (1 + m)``,
+
+    convex and, for ``m > 0``, strictly proper: where scores are free, ``q`` are the probabilities of the labels and
+    ``p`` takes options of least expected cost. ``m = 0`` is the exact game of the references, Fisher consistent for the
+    loss but without probabilities; for ``m`` to infinity it becomes logistic regression. As costs are divided by
+    ``s``, ``alpha`` means the same whatever they are counted in, and for every smoothing. The intercept is the weight
+    of one more, constant feature, and regularised.
 
     Parameters
     ----------
-    loss : {"zero_one", "absolute", "squared"}, cost matrix, or callable, default="zero_one"
+    loss : {"zero_one", "absolute", "squared"}, cost matrix, DataFrame, dict of dicts or callable, default="zero_one"
         A cost matrix has a row per option and a column per class, in the order of ``classes_``: entry (i, j) is
-        what answering ``i`` costs when the label is ``j``; finite and not negative. ``"absolute"`` and ``"squared"``
-        measure the distance between the ranks of classes. A callable maps the number of classes to a game of
-        :mod:`nashlearn.games`, say ``lambda k: games.absolute(k, values=[0, 1, 5])``.
+        what answering ``i`` costs when the label is ``j``; finite and not negative. The rows and columns of a pandas
+        DataFrame, and of a dict ``{option: {label: cost}}``, have names and are aligned to the classes by these; a
+        label of ``y`` without a column is an error, a column whose label ``y`` lacks, say in a fold of
+        cross-validation, is left out of training. ``"absolute"`` and ``"squared"`` measure the distance between the
+        ranks of classes. A callable maps the number of classes to a game of :mod:`nashlearn.games`, say
+        ``lambda k: games.absolute(k, values=[0, 1, 5])``.
     alpha : float, default=1e-3
-        Regularisation against the mean loss, positive: ``C = 1 / (n alpha)``.
+        Regularisation against the mean loss, positive: ``C = 1 / (n alpha)`` of LogisticRegression.
+    smoothing : "auto" or float, default="auto"
+        What the adversary is paid for entropy, ``m`` above: relative to the largest cost, 0 or between 1e-9 and 1e9.
+        ``"auto"`` is 1 for linear models and 0, the exact game, with a kernel: smoothing makes a support vector of
+        every row. ``smoothing_`` says which.
+    intercept_scaling : "auto" or float, default="auto"
+        The constant feature: the larger, the less the intercept is regularised. ``"auto"`` is 10 for linear models and
+        1 with a kernel.
     kernel : {"rbf", "poly", "laplacian", "precomputed"}, callable or None, default=None
         None is linear training. A callable maps two matrices of rows to their kernel values; with "precomputed"
         ``X`` is the square Gram matrix in ``fit``, and (rows, training rows) later. It must be positive semidefinite:
@@ -50,8 +69,8 @@ class NashClassifier(DecidingNash, PerClassNash):
         consistent for every loss: with enough data it is an option of least expected cost. The largest score need not
         be, for instance where being right costs something. ``"auto"`` takes the largest score where it always has the
         largest ``p``, where all mistakes cost the same, and the largest ``p`` otherwise; ``decision_`` says which.
-        Where options are not labels (a cost matrix that is not square) the answer is always by ``p``, the index of an
-        option.
+        Where options are not labels the answer is always by ``p``: the name of an option, or its index where a cost
+        matrix that is not square has no names.
     fit_intercept : bool, default=True
         Whether to add the constant feature.
     class_weight : dict or "balanced", optional
@@ -81,6 +100,10 @@ class NashClassifier(DecidingNash, PerClassNash):
     ----------
     classes_ : ndarray (k,)
         Labels, sorted.
+    options_ : ndarray
+        What ``predict`` may answer: ``classes_``, or the names or indices of the rows of a cost matrix.
+    smoothing_ : float
+        The smoothing that was trained with.
     coef_, intercept_ : ndarray (k, d) and (k,), or (1, d) and (1,) for two classes
         Weights, shaped as those of LogisticRegression.
         A kernel model has ``dual_coef_`` (k or 1, support vectors) in place of ``coef_``, with ``support_`` and
@@ -88,7 +111,8 @@ class NashClassifier(DecidingNash, PerClassNash):
     decision_ : {"scores", "equilibrium"}
         The rule by which ``predict`` answers.
     objective_ : float
-        Value of the objective at these weights.
+        Value of the objective at these weights, of the normalised loss. Costs themselves are what :meth:`task_loss`
+        and :meth:`worst_case_risk` are in.
     dual_gap_ : float
         Its certificate: the relative distance to the optimum is at most this, rounding included.
     n_iter_ : int
@@ -101,9 +125,15 @@ class NashClassifier(DecidingNash, PerClassNash):
     >>> from sklearn.datasets import load_iris
     >>> from nashlearn import NashClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = NashClassifier("zero_one", alpha=1e-3).fit(X, y)
+    >>> model = NashClassifier().fit(X, y)
     >>> model.dual_gap_ <= model.tol
     True
+    >>> model.predict_proba(X[[0, 83]]).round(2)
+    array([[1.  , 0.  , 0.  ],
+           [0.  , 0.27, 0.73]])
+    >>> costs = {"keep": {0: 0, 1: 0, 2: 9}, "throw away": {0: 1, 1: 1, 2: 0}}
+    >>> NashClassifier(costs).fit(X, y).predict(X[[0, 149]])
+    array(['keep', 'throw away'], dtype='<U10')
     """
 
     loss: Any = "zero_one"
@@ -151,8 +181,9 @@ class NashClassifier(DecidingNash, PerClassNash):
 
     def _paid(self, options: np.ndarray, y: Any) -> np.ndarray:
         check_consistent_length(options, y)
-        known = "was not seen in fit; known" if self._priced_labels is self.classes_ else "loss does not name; named"
-        return self._priced[options, known_positions(self._priced_labels, y, known)]
+        known, unseen = self._priced_labels, self._priced_labels.size > self.classes_.size
+        where = "the loss does not name; named" if unseen else "was not seen in fit; known"
+        return self._priced[options, known_positions(known, y, where)]
 
     @averaged
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -25,36 +25,46 @@ __all__ = ["NashOrdinalClassifier"]
 class NashOrdinalClassifier(DecidingNash, BaseNash):
     """Ordered labels from one direction ``w`` and ``k - 1`` thresholds, trained on the mean absolute error.
 
-    The loss is AL^ord-th ([fathony2019]_, eq. 2.34): the game of the absolute loss with scores
-    ``f_j = sum_{l < j} (w x - eta_l)``. Fewer weights than :class:`NashClassifier` with ``loss="absolute"``
-    (AL^ord-mc), which fits better where data are few or the classes lie along one direction. The thresholds are
-    regularised as intercepts are.
+    The loss is the game of the absolute loss with scores ``f_j = sum_{l < j} (w x - eta_l)``, in which the adversary
+    is paid for the entropy of its labels, see :class:`NashClassifier`; the unit is one grade. Without smoothing it is
+    AL^ord-th ([fathony2019]_, eq. 2.34). Fewer weights than :class:`NashClassifier` with ``loss="absolute"``
+    (AL^ord-mc), which fits better where data are few or the classes lie along one direction. Thresholds are weights
+    of a constant feature, and regularised, as intercepts are.
 
-    All inputs share the thresholds, so the loss is Fisher consistent only for label distributions that one direction
-    and common thresholds can tell apart; :class:`NashClassifier` with ``loss="absolute"`` is consistent without that.
+    All inputs share the thresholds, so the loss is consistent only for label distributions that one direction and
+    common thresholds can tell apart; :class:`NashClassifier` with ``loss="absolute"`` is consistent without that.
 
     Parameters
     ----------
     loss : {"absolute"}, default="absolute"
         The loss between ranks. Others are for :class:`NashClassifier`: only this one separates by thresholds.
+    order : sequence of labels, optional
+        The grades from low to high; each label of ``y`` must be among them, not each of them need occur. By default the
+        order of pandas' ordered categories, where ``y`` has these, or else that of the sorted labels. Where those
+        are words, a warning says which order was taken.
+    smoothing : "auto" or float, default="auto"
+        As for :class:`NashClassifier`, relative to one grade. ``"auto"`` is 3 for linear models, 0 with a kernel.
+    intercept_scaling : "auto" or float, default="auto"
+        The constant feature that thresholds are the weights of: 10 for linear models, 1 with a kernel.
     alpha, kernel, gamma, degree, coef0, class_weight, tol, cache_size, max_iter, warm_start, random_state, verbose
         As for :class:`NashClassifier`.
     max_time, checkpoint, callback
         As for :class:`NashClassifier`.
     decision : {"auto", "scores", "equilibrium"}, default="auto"
-        Answer with the largest score, the label whose thresholds enclose ``w x``, or with the largest entry of ``p``.
-        ``"auto"`` takes the largest ``p`` unless there are only two grades, where both are the same; ``decision_``
-        says which.
+        Answer with the largest score, or with the largest entry of ``p``, which is a median of the probabilities ``q``
+        of the labels where there is smoothing. ``"auto"`` takes the largest ``p`` unless there are only two grades, where both
+        are the same; ``decision_`` says which.
 
     Attributes
     ----------
     classes_ : ndarray (k,)
-        Labels, sorted: their order is the order of the grades.
+        The grades in their order.
     coef_ : ndarray (1, d)
         The direction.
     thresholds_ : ndarray (k - 1,)
-        Where one grade ends and the next begins; ``intercept_`` is their negative.
-    decision_, objective_, dual_gap_, n_iter_, history_
+        Where the score of one grade exceeds that of the one before; ``intercept_`` is their negative. Without smoothing
+        they are sorted.
+    smoothing_, decision_, objective_, dual_gap_, n_iter_, history_
         As for :class:`NashClassifier`.
 
     Examples
