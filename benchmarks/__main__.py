@@ -10,6 +10,7 @@ PARTS = (
     "losses",
     "costs",
     "training",
+    "tempered",
     "kernels",
     "growth",
     "memory",

@@ -49,8 +49,8 @@ def test_planes_touch_the_loss_and_support_it(name, seed, smoothing):
     scores = problem.design.scores(problem.X, w.reshape(problem.shape))
     exact = problem.omega @ game.loss_value(scores, problem.y)
     if smoothing:
-        # Smoothing adds at most -Omega of the uniform strategy: 1/3 for three labels, 1/4 for two halves.
-        most = smoothing * problem.omega.sum() * (1.0 / 3.0 if game.n_labels == 3 else 0.25)
+        # Smoothing adds at most the entropy of the uniform strategy: that of three labels, or of two thresholds.
+        most = smoothing * problem.omega.sum() * np.log(3.0 if game.n_labels == 3 else 4.0)
         assert exact - 1e-9 <= seen.loss <= exact + most + 1e-9
         assert -most - 1e-9 <= seen.penalty <= 0.0
     else:
@@ -59,10 +59,10 @@ def test_planes_touch_the_loss_and_support_it(name, seed, smoothing):
 
 
 def test_the_penalty_is_that_of_uniform_labels_where_smoothing_is_all():
-    """``Omega = (1/k - 1) / 2`` at the uniform distribution, which the least scores and a large smoothing give."""
+    """``Omega = -log k`` at the uniform distribution, which scores of 0 give."""
     problem, _, _ = drawn(GAMES["zero_one"])
     seen = problem.evaluate(np.zeros(problem.design.size), 100.0)
-    assert seen.penalty == pytest.approx(-100.0 / 3.0 * problem.omega.sum())
+    assert seen.penalty == pytest.approx(-100.0 * np.log(3.0) * problem.omega.sum())
     assert seen.entropy == pytest.approx(2.0 / 3.0 * problem.omega.sum())
 
 
@@ -72,7 +72,7 @@ def test_partitions_say_together_what_one_says(parts, smoothing):
     problem, w, _ = drawn(GAMES["abstain"], n=60)
     share, weight = np.array([0.5, 1.0, 0.25]), np.random.default_rng(1).random(60)
     whole = Problem(problem.X, problem.y, share[problem.y] * weight, 0.1, problem.game, problem.design)
-    task = _Task(np.arange(3), share, 0.1, problem.game, problem.design, np.zeros(2))
+    task = _Task(np.arange(3), np.arange(3), share, 0.1, problem.game, problem.design, np.zeros(2))
     blocks = [da.from_array(part, chunks=(60 // parts, *part.shape[1:])) for part in (problem.X, problem.y, weight)]
     with dask.config.set(scheduler="synchronous"):
         delayed = row_partitions(blocks[0], y=blocks[1], sample_weight=blocks[2])

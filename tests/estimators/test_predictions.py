@@ -48,26 +48,40 @@ LOSSES = {
 SYMMETRIC = {"absolute", "squared", "callable"}  # between two labels these are the zero-one loss, scaled
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.5])
 @pytest.mark.parametrize("k", [2, 3, 4])
 @pytest.mark.parametrize("name", LOSSES)
-def test_reported_numbers_belong_to_the_weights(name, k):
-    """Objective, answers and task loss follow from ``coef_`` and the game alone."""
+def test_reported_numbers_belong_to_the_weights(name, k, smoothing):
+    """Objective, answers, probabilities and task loss follow from ``coef_`` and the game alone."""
     make_loss, make_game = LOSSES[name]
     game = make_game(k)
     X, y = graded(k=k)
     weight = np.random.default_rng(1).exponential(size=y.size)
+    unit, mu = game.costs.max() * (1 + smoothing), game.costs.max() * smoothing
     for decision in ("auto", "scores", "equilibrium"):
-        model = NashClassifier(make_loss(k), alpha=1e-2, decision=decision).fit(X, y, sample_weight=weight)
+        model = NashClassifier(make_loss(k), alpha=1e-2, decision=decision, smoothing=smoothing, intercept_scaling=2.0)
+        model.fit(X, y, sample_weight=weight)
+        assert model.smoothing_ == smoothing
         scores = all_scores(model, X)
         halved = 0.5 if k == 2 else 1.0  # coef_ is then the difference of two opposite rows
-        norm2 = halved * (np.sum(model.coef_**2) + np.sum(model.intercept_**2))
-        surrogate = np.average(game.loss_value(scores, y), weights=weight)
-        assert abs(model.objective_ - surrogate - 0.5 * model.alpha * norm2) <= 1e-12 * (1 + model.objective_)
-        assert abs(model.worst_case_risk() - surrogate) <= 1e-12 * (1 + surrogate)
-        assert abs(model.worst_case_risk(2.0) - surrogate - 2 * np.sqrt(norm2)) <= 1e-12 * (1 + surrogate)
-        p = model.predict_proba(X)
-        assert game.upper(scores, p) == pytest.approx(game.solve(scores).value, abs=1e-10)
-        assert np.array_equal(model.strategy(X), p)
+        norm2 = halved * (np.sum(model.coef_**2) + np.sum((model.intercept_ / 2.0) ** 2))
+        surrogate = np.average(game.loss_value(unit * scores, y, smoothing=mu), weights=weight)
+        objective = surrogate / unit + 0.5 * model.alpha * norm2
+        assert abs(model.objective_ - objective) <= 1e-12 * (1 + objective)
+        assert model.history_[-1].objective == pytest.approx(model.objective_, rel=1e-12)
+        bounds = [surrogate + radius * unit * np.sqrt(norm2) for radius in (0.0, 2.0)]
+        if smoothing:
+            assert (np.array([model.worst_case_risk(r) for r in (0.0, 2.0)]) <= bounds).all()
+        else:
+            assert [model.worst_case_risk(r) for r in (0.0, 2.0)] == pytest.approx(bounds, abs=1e-11)
+        p, found = model.strategy(X), game.solve(unit * scores, smoothing=mu)
+        if smoothing:
+            assert np.allclose(model.predict_proba(X), found.q, rtol=0, atol=1e-9)
+            assert np.allclose(np.exp(model.predict_log_proba(X)), found.q, rtol=0, atol=1e-9)
+            assert np.allclose(p @ game.costs, found.p @ game.costs, rtol=0, atol=1e-6 * unit)
+        else:
+            assert game.upper(unit * scores, p) == pytest.approx(found.value, abs=1e-10)
+            assert np.array_equal(model.predict_proba(X), p)
         square = game.n_options == k
         taken = decision
         if not square:
@@ -80,11 +94,8 @@ def test_reported_numbers_belong_to_the_weights(name, k):
         assert model.task_loss(X, y) == pytest.approx(game.costs[answers, y].mean(), abs=1e-12)
         weighted = np.average(game.costs[answers, y], weights=weight)
         assert model.task_loss(X, y, sample_weight=weight) == pytest.approx(weighted, abs=1e-12)
-        if square:
-            assert model.score(X, y) == np.mean(answers == y)
-        else:
-            with pytest.raises(ValueError, match="use task_loss"):
-                model.score(X, y)
+        score = np.mean(answers == y) if name == "zero_one" else -model.task_loss(X, y)
+        assert model.score(X, y) == pytest.approx(score, abs=1e-12)
 
 
 def test_labels_and_options_keep_apart_in_a_rectangular_cost_matrix():
@@ -96,7 +107,7 @@ def test_labels_and_options_keep_apart_in_a_rectangular_cost_matrix():
     model = NashClassifier(L, alpha=1e-4).fit(X, names)
     options = model.predict(X)
     assert set(options) <= {0, 1, 2}
-    assert model.task_loss(X, names) == 9.0 * np.mean(model.classes_[options] != names)
+    assert model.task_loss(X, names) == 9.0 * np.mean(model.classes_[options] != names) == -model.score(X, names)
     assert np.mean([to_grade[c] for c in model.classes_[options]] == y) > 0.8
 
 
@@ -111,37 +122,58 @@ def test_decisions_differ_where_they_should():
     assert (by_equilibrium.predict(X) == 1).all()
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.5])
 @pytest.mark.parametrize("cost", [0.0, 0.1, 0.3, 0.5, 0.7, 1.0, 2.0])
 @pytest.mark.parametrize("k", [2, 3, 4])
-def test_the_abstainer(cost, k):
+def test_the_abstainer(cost, k, smoothing):
     game = games.abstain(k, cost)
+    unit, mu = game.costs.max() * (1 + smoothing), game.costs.max() * smoothing
     X, y = graded(k=k, noise=0.4)
     names = np.array([f"grade {c}" for c in range(k)])
-    model = NashAbstainer(cost, alpha=1e-3, abstain_label="?").fit(X, names[y])
+    model = NashAbstainer(cost, alpha=1e-3, abstain_label="?", smoothing=smoothing).fit(X, names[y])
     scores = all_scores(model, X)
-    p = model.strategy(X)
+    found = game.solve(unit * scores, smoothing=mu)
+    p, q = model.strategy(X), model.predict_proba(X)
     assert p.shape == (y.size, k + 1)
     assert np.array_equal(p[:, -1], model.abstain_proba(X))
-    joined = np.column_stack([(1 - model.abstain_proba(X))[:, None] * model.predict_proba(X), model.abstain_proba(X)])
-    assert np.allclose(p, joined, rtol=0, atol=1e-7)
-    assert np.allclose(game.upper(scores, p), game.solve(scores).value, rtol=0, atol=1e-7)
-    assert np.allclose(model.predict_proba(X).sum(axis=1), 1, rtol=0, atol=1e-12)
+    assert np.allclose(q.sum(axis=1), 1, rtol=0, atol=1e-12)
+    if smoothing:
+        assert np.allclose(q, found.q, rtol=0, atol=1e-9)
+        assert np.array_equal(model.predict(X), names[q.argmax(axis=1)])
+    else:
+        joined = np.column_stack([(1 - p[:, -1:]) * q, p[:, -1]])
+        assert np.allclose(p, joined, rtol=0, atol=1e-7)
+        assert np.allclose(game.upper(unit * scores, p), found.value, rtol=0, atol=1e-7)
     assert np.array_equal(model.predict(X), names[scores.argmax(axis=1)])
     answers = model.predict_or_abstain(X)
-    options = game.solve(scores).p.argmax(axis=1)
+    options = found.p.argmax(axis=1)
     assert np.array_equal(answers, np.append(names, "?")[options])
     assert model.task_loss(X, names[y]) == pytest.approx(game.costs[options, y].mean(), abs=1e-12)
+    assert model.score(X, names[y]) == -model.task_loss(X, names[y])
     if cost >= 1:
         assert (model.abstain_proba(X) == 0).all()
         assert "?" not in answers
-        plain = NashClassifier(alpha=1e-3).fit(X, names[y])
+    if cost == 1:
+        plain = NashClassifier(alpha=1e-3, smoothing=smoothing).fit(X, names[y])
         assert abs(model.objective_ - plain.objective_) <= 2e-3 * plain.objective_
     if cost == 0:
         assert (model.abstain_proba(X) == 1).all()
         assert (answers == "?").all()
-        assert model.objective_ <= 1e-12
+        assert smoothing or model.objective_ <= 1e-12
     if 0 < cost <= 0.3:
         assert 0 < np.mean(answers == "?") < 1
+
+
+def test_the_best_label_where_abstaining_has_a_price_for_each():
+    """The largest ``q`` is not where the largest score is; labels that ``p`` mixes are told apart by ``p``."""
+    X, y = graded(k=4, noise=0.8)
+    model = NashAbstainer([0.1, 0.6, 0.3, 0.2], alpha=1e-3, smoothing=0.2).fit(X, y)
+    p, q = model.strategy(X), model.predict_proba(X)
+    assert np.array_equal(model.predict(X), q.argmax(axis=1))
+    assert (model.predict(X) != model.decision_function(X).argmax(axis=1)).any()
+    mixed = p[:, :-1].any(axis=1)
+    assert mixed.any() and not mixed.all()
+    assert np.array_equal(model.predict(X)[mixed], p[mixed, :-1].argmax(axis=1))
 
 
 def test_a_dearer_abstention_is_rarer():
@@ -179,7 +211,9 @@ def test_thresholds_are_sorted_and_cut_the_direction(seed, k, n, log_alpha):
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(n, 3)), rng.integers(0, k, n)  # labels at random: nothing else would sort thresholds
     y[:k] = np.arange(k)
-    model = NashOrdinalClassifier(alpha=10.0**log_alpha, tol=1e-8, max_iter=5000, decision="scores").fit(X, 10 * y)
+    model = NashOrdinalClassifier(
+        alpha=10.0**log_alpha, tol=1e-8, max_iter=5000, decision="scores", smoothing=0.0, intercept_scaling=1.0
+    ).fit(X, 10 * y)
     assert np.array_equal(model.thresholds_, -model.intercept_)
     error = np.sqrt(2 * model.dual_gap_ * model.objective_ / model.alpha)
     assert (np.diff(model.thresholds_) >= -2 * error - 1e-12).all()
@@ -190,25 +224,33 @@ def test_thresholds_are_sorted_and_cut_the_direction(seed, k, n, log_alpha):
     assert np.array_equal(model.predict(X)[clear], 10 * below[clear])
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.5])
 @pytest.mark.parametrize("k", [2, 3, 5])
-def test_the_ordinal_model_is_the_absolute_game_on_prefix_sums(k):
+def test_the_ordinal_model_is_the_absolute_game_on_prefix_sums(k, smoothing):
     X, y = graded(k=k)
-    game = games.absolute(k)
+    game, unit = games.absolute(k), 1 + smoothing
     for decision in ("auto", "scores", "equilibrium"):
-        model = NashOrdinalClassifier(alpha=1e-2, decision=decision, tol=1e-8).fit(X, y)
+        model = NashOrdinalClassifier(
+            alpha=1e-2, decision=decision, tol=1e-8, smoothing=smoothing, intercept_scaling=2.0
+        ).fit(X, y)
         above = X @ model.coef_.T - model.thresholds_
         scores = np.column_stack([np.zeros(y.size), np.cumsum(above, axis=1)])
-        surrogate = game.loss_value(scores, y).mean()
-        norm2 = np.sum(model.coef_**2) + np.sum(model.thresholds_**2)
-        assert abs(model.objective_ - surrogate - 0.5 * model.alpha * norm2) <= 1e-12
-        assert abs(model.worst_case_risk(0.7) - surrogate - 0.7 * np.sqrt(norm2)) <= 1e-12
-        p = model.predict_proba(X)
-        assert np.abs(game.upper(scores, p) - game.solve(scores).value).max() <= 1e-12
+        surrogate = game.loss_value(unit * scores, y, smoothing=smoothing).mean()
+        norm2 = np.sum(model.coef_**2) + np.sum(model.thresholds_**2) / 4
+        assert abs(model.objective_ - surrogate / unit - 0.5 * model.alpha * norm2) <= 1e-12
+        p, found = model.strategy(X), game.solve(unit * scores, smoothing=smoothing)
+        if smoothing:
+            assert model.worst_case_risk(0.7) <= surrogate + 0.7 * unit * np.sqrt(norm2)
+            assert np.allclose(model.predict_proba(X), found.q, rtol=0, atol=1e-9)
+        else:
+            assert abs(model.worst_case_risk(0.7) - surrogate - 0.7 * np.sqrt(norm2)) <= 1e-12
+            assert np.abs(game.upper(scores, p) - found.value).max() <= 1e-12
+            assert np.array_equal(model.predict_proba(X), p)
         assert model.decision_ == ({2: "scores"}.get(k, "equilibrium") if decision == "auto" else decision)
-        assert np.array_equal(model.strategy(X), p)
         answers = (scores if model.decision_ == "scores" else p).argmax(axis=1)
         assert np.array_equal(model.predict(X), answers)
         assert model.task_loss(X, y) == pytest.approx(np.abs(answers - y).mean(), abs=1e-12)
+        assert model.score(X, y) == -model.task_loss(X, y)
 
 
 def test_the_rule_is_known_after_fit_only():

@@ -16,14 +16,16 @@ from nashlearn import NashAbstainer, NashClassifier, NashOrdinalClassifier, game
 
 COST = np.array([[0.0, 1.0, 4.0], [2.0, 0.0, 1.0], [3.0, 1.0, 0.0], [1.2, 0.6, 1.0]])
 GRADES = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
+CONSTANT = 3.0
 MODELS = {
-    "zero_one": (NashClassifier(), 1 - np.eye(3)),
-    "absolute": (NashClassifier("absolute"), GRADES),
-    "squared": (NashClassifier("squared"), GRADES**2),
-    "cost": (NashClassifier(COST), COST),
-    "ordinal": (NashOrdinalClassifier(), GRADES),
-    "abstain": (NashAbstainer(0.4), games.abstain(3, 0.4).costs),
+    "zero_one": (NashClassifier(intercept_scaling=CONSTANT), 1 - np.eye(3)),
+    "absolute": (NashClassifier("absolute", intercept_scaling=CONSTANT), GRADES),
+    "squared": (NashClassifier("squared", intercept_scaling=CONSTANT), GRADES**2),
+    "cost": (NashClassifier(COST, intercept_scaling=CONSTANT), COST),
+    "ordinal": (NashOrdinalClassifier(intercept_scaling=CONSTANT), GRADES),
+    "abstain": (NashAbstainer(0.4, intercept_scaling=CONSTANT), games.abstain(3, 0.4).costs),
 }
+SMOOTHING = [0.0, 0.1, 1.0, 30.0]
 
 
 def vertices(model, y):
@@ -35,8 +37,8 @@ def vertices(model, y):
 def moments(model, X, Y, omega):
     """``E Phi(x)' y`` for (expected) vertices ``Y``."""
     if hasattr(model, "thresholds_"):
-        return np.r_[X.T @ (omega * Y.sum(axis=1)), omega @ Y]
-    return ((omega[:, None] * Y).T @ np.column_stack([X, np.ones(len(X))])).ravel()
+        return np.r_[X.T @ (omega * Y.sum(axis=1)), CONSTANT * (omega @ Y)]
+    return ((omega[:, None] * Y).T @ np.column_stack([X, np.full(len(X), CONSTANT)])).ravel()
 
 
 def truth(seed, n, d=2):
@@ -57,35 +59,83 @@ def draw(pi, rng):
             return y
 
 
+def largest(name):
+    """The scale of a loss: its largest cost, 1 for thresholds."""
+    return 1.0 if name == "ordinal" else MODELS[name][1].max()
+
+
+def norm(model, name):
+    """The norm of the weights in units of the costs; those of intercepts are ``intercept_`` over the constant."""
+    weights = np.concatenate([model.coef_.ravel(), model.intercept_ / CONSTANT])
+    return largest(name) * (1 + model.smoothing_) * np.linalg.norm(weights)
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHING)
 @pytest.mark.parametrize("name", MODELS)
-def test_the_bound_grows_with_the_radius_and_covers_the_training_labels(name):
+def test_the_bound_grows_with_the_radius_and_covers_the_training_labels(name, smoothing):
     model, L = MODELS[name]
     for seed in range(3):
         X, pi, rng = truth(seed, 80)
         y, weight = draw(pi, rng), rng.exponential(size=80)
-        model = clone(model).set_params(alpha=1e-3).fit(X, y, sample_weight=weight)
+        model = clone(model).set_params(alpha=1e-3, smoothing=smoothing).fit(X, y, sample_weight=weight)
         paid = np.average((model.strategy(X) @ L)[np.arange(y.size), y], weights=weight)
         risks = [model.worst_case_risk(r) for r in (0.0, 0.1, 1.0)]
         assert paid <= risks[0] + 1e-9
-        assert risks[0] < risks[1] < risks[2]
-        slope = (risks[2] - risks[1]) / 0.9
-        assert risks[1] - risks[0] == pytest.approx(0.1 * slope, rel=1e-9)
+        assert risks[0] < risks[1] < risks[2] + 1e-12
         assert model.worst_case_risk() == risks[0]
-        # The objective is the mean loss and the regulariser, and the slope is the norm of the weights.
-        assert risks[0] + 0.5 * model.alpha * slope**2 == pytest.approx(model.objective_, rel=1e-9)
+        slopes = (risks[1] - risks[0]) / 0.1, (risks[2] - risks[1]) / 0.9
+        if smoothing:  # a minimum of lines, sigma = 0 and 1 among them
+            assert slopes[1] <= slopes[0] * (1 + 1e-9)
+            assert model.worst_case_risk(1e9) <= L.max() * (1 + 1e-9)
+        else:  # one line: the mean loss, and the norm of the weights
+            assert slopes == pytest.approx([norm(model, name)] * 2, rel=1e-9)
+            objective = risks[0] / largest(name) + 0.5 * model.alpha * (slopes[0] / largest(name)) ** 2
+            assert objective == pytest.approx(model.objective_, rel=1e-9)
         radii = [model.moment_radius(c) for c in (0.01, 0.5, 0.9, 0.999)]
         assert sorted(radii) == radii
 
 
-@given(seed=st.integers(0, 2**32 - 1), name=st.sampled_from(sorted(MODELS)), log_alpha=st.floats(-5, 0))
-def test_the_bound_holds_for_every_distribution_within_its_radius(seed, name, log_alpha):
+@pytest.mark.parametrize("smoothing", SMOOTHING[1:])
+@pytest.mark.parametrize("name", MODELS)
+def test_the_bound_is_at_most_that_of_the_loss_itself_and_of_the_dearest_labels(name, smoothing):
+    """``sigma = 1`` is no worse than the mean loss, cost and log loss; ``sigma = 0`` trusts no label at all."""
+    model, L = MODELS[name]
+    X, pi, rng = truth(5, 60)
+    y = draw(pi, rng)
+    model = clone(model).set_params(smoothing=smoothing, alpha=1e-2).fit(X, y)
+    p, log_q = model.strategy(X), model.predict_log_proba(X)
+    mu, own = smoothing * largest(name), np.arange(y.size)
+    cost = p @ L
+    scores = mu * log_q - cost  # up to a constant for each row
+    loss = np.mean(cost[own, y] - mu * log_q[own, y])
+
+    def line(sigma, radius):
+        mean = np.mean((sigma * scores + cost).max(axis=1) - sigma * scores[own, y])
+        return mean + sigma * radius * norm(model, name)
+
+    assert line(1.0, 0.0) == pytest.approx(loss + mu * np.mean(log_q.max(axis=1)), abs=1e-9)
+    for radius in (0.0, 0.05, 0.5):
+        bound = model.worst_case_risk(radius)
+        assert bound <= min(line(0.0, radius), line(1.0, radius), loss + radius * norm(model, name)) + 1e-9
+        # No value between those that are kept is much better.
+        assert bound <= 1.1 * min(line(sigma, radius) for sigma in np.geomspace(1e-3, 4.0, 200)) + 1e-9
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    name=st.sampled_from(sorted(MODELS)),
+    log_alpha=st.floats(-5, 0),
+    smoothing=st.sampled_from(SMOOTHING),
+)
+def test_the_bound_holds_for_every_distribution_within_its_radius(seed, name, log_alpha, smoothing):
     """For any label distributions, at the distance that their moments have: no chance is involved."""
     model, L = MODELS[name]
     X, pi, rng = truth(seed, 25)
     y = draw(pi, rng)
     omega = rng.exponential(size=25)
     omega /= omega.sum()
-    model = clone(model).set_params(alpha=10.0**log_alpha, tol=1e-2).fit(X, y, sample_weight=omega)
+    model = clone(model).set_params(alpha=10.0**log_alpha, tol=1e-2, smoothing=smoothing)
+    model.fit(X, y, sample_weight=omega)
     other = rng.dirichlet(np.full(3, 0.3), size=25)
     Y = other @ vertices(model, np.arange(3))
     apart = moments(model, X, Y, omega) - moments(model, X, vertices(model, y), omega)
@@ -94,8 +144,9 @@ def test_the_bound_holds_for_every_distribution_within_its_radius(seed, name, lo
     assert expected <= bound + 1e-7 * (1 + bound)
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 1.0])
 @pytest.mark.parametrize("name", ["zero_one", "cost", "ordinal"])
-def test_the_guarantee_covers_the_distribution_that_drew_the_labels(name):
+def test_the_guarantee_covers_the_distribution_that_drew_the_labels(name, smoothing):
     """With few rows and little regularisation the training risk is optimistic; the guarantee is not."""
     model, L = MODELS[name]
     X, pi, rng = truth(7, 30)
@@ -105,7 +156,7 @@ def test_the_guarantee_covers_the_distribution_that_drew_the_labels(name):
         y = draw(pi, rng)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            fitted = clone(model).set_params(alpha=1e-3).fit(X_wide, y)
+            fitted = clone(model).set_params(alpha=1e-3, smoothing=smoothing).fit(X_wide, y)
         expected = np.mean(np.sum(fitted.strategy(X_wide) @ L * pi, axis=1))
         radius = fitted.moment_radius(0.9)
         covered += expected <= fitted.worst_case_risk(radius)
@@ -154,6 +205,9 @@ def _callable_kernel(A, B):
     return rbf_kernel(A, B, gamma=0.3)
 
 
+RUNS = [(1e-2, 1, 0.0), (1e-7, 1, 0.0), (1e-3, 1000, 0.0), (1e-2, 1, 1.0), (1e-7, 3, 0.1), (1e-3, 1000, 1.0)]
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kernel", [None, "rbf", "poly", "laplacian", _callable_kernel])
 @pytest.mark.parametrize("name", MODELS)
@@ -166,10 +220,11 @@ def test_the_bound_is_that_of_the_strategy_that_is_played_however_training_went(
         X = (10.0 * X).astype(dtype)
         y, weight = draw(pi, rng), rng.exponential(size=40)
         whole = weight * np.array([factors[c] for c in y])
-        for alpha, max_iter in [(1e-2, 1), (1e-7, 1), (1e-7, 3), (1e-3, 1000)]:
+        for alpha, max_iter, smoothing in RUNS:
             own = clone(model).set_params(
                 alpha=alpha, max_iter=max_iter, kernel=kernel, class_weight=factors, warm_start=True, random_state=0
             )
+            own.set_params(smoothing=smoothing)
             _fitted(own, X, y, weight)
             assert _paid(own, X, y, L, whole) <= own.worst_case_risk()
             _fitted(own.set_params(alpha=0.1 * alpha, max_iter=2), X, y, weight)  # from where it was

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from nashlearn import games
 from nashlearn.game import Game
+from nashlearn.games.rows.thresholds import ThresholdGame
 from nashlearn.kernels import loss as kernels
 from nashlearn.solvers.double_oracle import solve
 
@@ -211,3 +212,10 @@ def test_an_oracle_may_overwrite_its_scores():
 def test_what_a_game_is_made_of_is_looked_at(make, words):
     with pytest.raises((TypeError, ValueError), match=re.escape(words)):
         make()
+
+
+def test_the_largest_cost_is_the_unit_of_smoothing():
+    assert games.zero_one(3, weights=[0.5, 2.0, 1.0]).largest == 2.0
+    assert games.squared(4).largest == 9.0 and games.abstain(3, 1.5).largest == 1.5
+    assert games.cost([[0.0, 3.0], [7.0, 1.0]]).largest == 7.0
+    assert games.zero_one(1).largest == games.cost(np.zeros((2, 3))).largest == ThresholdGame(3).largest == 1.0

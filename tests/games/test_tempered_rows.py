@@ -14,6 +14,7 @@ from scipy.special import entr, logsumexp, rel_entr, softmax
 from shipped_games import ROWS, SIMPLEX
 
 from nashlearn import games
+from nashlearn.kernels.loss import gain_rows
 from nashlearn.kernels.tempered import turn_rows
 
 law, simplex = law_on(ROWS), law_on(SIMPLEX)
@@ -48,6 +49,32 @@ def test_the_loss_is_a_cost_and_a_log_loss(case, data):
     size = case.game.largest + mu + np.abs(f).max()
     assert np.abs(lost - (eq.p @ case.L - mu * logs)).max() <= 1e-12 * size
     assert np.abs(eq.q - np.exp(logs)).max() <= 1e-12 * max(1.0, size / mu)
+
+
+@simplex()
+def test_strategies_that_are_no_equilibrium_have_their_true_gap(case, data):
+    """Those of any ``p``: its best reply is the softmax, and what the two leave between them is the gap."""
+    f, mu = drawn(case, data)
+    p = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1))).dirichlet(np.full(len(case.options), 0.3))
+    q, top = np.empty(case.dim), f.max()
+    upper, least, gap, entropy = case.game.params.compiled().certificate(f[0], p, mu, q)
+    unit = case.game.largest + mu + np.abs(f).max()
+    assert np.abs(q - np.exp(logits(case.L, f, p[None], mu)[0])).max() <= 1e-12 * max(1.0, unit / mu)
+    secured = case.risk(q) + mu * entr(q).sum()
+    assert abs(upper - mu * logsumexp((f[0] - top + p @ case.L) / mu)) <= 1e-12 * unit
+    assert abs(gap - (upper - (f[0] - top) @ q - secured)) <= 1e-12 * unit * max(1.0, unit / mu)
+    assert abs(least - case.risk(q)) <= 1e-12 * unit and abs(entropy - secured) <= 1e-12 * unit * max(1.0, unit / mu)
+    eq = solve(case.game, f, mu)
+    assert upper + top >= eq.value[0] - 1e-12 * unit and upper + top - gap <= eq.value[0] + eq.gap[0] + 1e-12 * unit
+
+
+@law()
+def test_what_strategies_lose_to_each_label(case, data):
+    p = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1))).dirichlet(np.ones(len(case.options)), 3)
+    found, p = np.full((3, case.dim), np.nan), p @ case.options
+    gain_rows(case.game.params.compiled(), p, found)
+    expected = case.cost(p, np.eye(case.dim))  # thresholds, whose loss is affine, count what p costs on its own too
+    assert np.abs(found - expected).max() <= 1e-13 * case.game.largest * case.dim
 
 
 @simplex()

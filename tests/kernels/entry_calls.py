@@ -75,10 +75,10 @@ def _constructors(text: str) -> dict[str, tuple[str, ...]]:
 @functools.cache
 def entries() -> dict[str, Entry]:
     """Everything in the kernels that Python can call, by name."""
-    found = {}
-    for path in sorted(ROOM.glob("*.pyx")):
+    found, paths = {}, sorted(ROOM.glob("*.pyx"))
+    constructors = _constructors("\n".join(path.read_text(encoding="utf-8") for path in paths))
+    for path in paths:
         module = importlib.import_module(f"nashlearn.kernels.{path.stem}")
-        constructors = _constructors(path.read_text(encoding="utf-8"))
         for name, value in vars(module).items():
             if _compiled(value) and not name.startswith("_"):
                 found[f"{path.stem}.{name}"] = Entry(f"{path.stem}.{name}", value, _names(value))
@@ -250,7 +250,7 @@ def _play_games() -> None:
 
 def _by_hand() -> None:
     """Entries that the library's own code has no need of from Python."""
-    from nashlearn.kernels import dense, loss, newton, zero_one
+    from nashlearn.kernels import dense, loss, newton, tempered, zero_one
 
     rng = np.random.default_rng(1)
     A = rng.normal(size=(4, 4)) + 4.0 * np.eye(4)
@@ -265,6 +265,8 @@ def _by_hand() -> None:
     own.step(scores, 0.5, q, p)
     own.jacobian(0.5, q, p > 0, np.zeros((3, 3)))
     loss.certify_rows(own, scores[None], q[None], p[None], np.empty(1), np.empty(1))
+    own.earned(scores, p, 0.5)
+    tempered.turn_rows(own, 0.5, q[None], p[None], scores[None].copy())
     newton.apply_packed(rng.normal(size=(6, 2)), rng.normal(size=(2, 3)))
 
 

@@ -27,12 +27,13 @@ import numpy as np
 import nashlearn.kernels
 from small_models import KINDS
 from nashlearn import games
+from nashlearn.kernels.tempered import turn_rows
 import sys
 
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(7)
 found = {"level": nashlearn.kernels.level}
-for k in (2, 3, 13, 40):
+for k in (2, 3, 13, 40, 90):
     costs = rng.random((k + 1, k))
     played = {
         "zero_one": games.zero_one(k),
@@ -49,7 +50,12 @@ for k in (2, 3, 13, 40):
             assert eq.gap.max() <= 1e-7
             found[f"{name} {k} {shift:g}"] = (eq.value - shift).tolist()
             if shift == 0.0:
-                found[f"{name} {k} smoothed"] = game.solve(scores, smoothing=0.5).value.tolist()
+                for mu in (1e-2, 0.5, 30.0):
+                    eq = game.solve(scores, smoothing=mu)
+                    found[f"{name} {k} smoothed by {mu}"] = eq.value.tolist()
+                    turned = mu * rng.normal(size=scores.shape)
+                    turn_rows(game.params.compiled(), mu, eq.q, eq.p, turned)
+                    found[f"{name} {k} turned at {mu}"] = turned.ravel().tolist()
                 found[f"{name} {k} risk"] = game.risk(np.full((1, k), 1 / k)).tolist()
 for make in KINDS.values():
     for seed in range(3):

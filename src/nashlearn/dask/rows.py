@@ -33,7 +33,7 @@ from nashlearn.training.rounding import rounding
 __all__ = ["RowFacts", "fit_rows", "row_facts"]
 
 _ROWS = 1 << 16  # more than the sums over the rows of a block, and then over blocks, add up
-_SCHEDULE = (0.1, 0.02, 4e-3, 8e-4, 1.6e-4, 3.2e-5, 6.4e-6, 0.0)
+_SCHEDULE = (0.015, 3e-3, 6e-4, 1.2e-4, 2.4e-5, 4.8e-6, 0.0)  # in units of the game's scale
 
 
 @dataclass(frozen=True)
@@ -136,9 +136,7 @@ def _evaluate(X: Any, y: Any, weight: Any, task: _Task, w: np.ndarray, smoothing
     return seen._replace(entropy=seen.entropy - 2.0 * float(part.omega.sum()) * task.error(w, smoothing))
 
 
-def _risk(
-    X: Any, y: Any, weight: Any, task: _Task, w: np.ndarray, smoothing: float, sigma: np.ndarray
-) -> np.ndarray:
+def _risk(X: Any, y: Any, weight: Any, task: _Task, w: np.ndarray, smoothing: float, sigma: np.ndarray) -> np.ndarray:
     """What a partition contributes to the means that bound the risk."""
     part = task.problem(X, y, weight)
     means = np.zeros(sigma.size)

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nashlearn.dask.answers import lazily
 from nashlearn.estimators._parameters import number, parameters
+from nashlearn.training.risk import gains
 
 __all__ = ["CONSTANT", "GRADES", "LABELS", "Auto", "TemperedNash"]
 
@@ -118,7 +119,7 @@ class TemperedNash:
             return np.log(p, out=np.full(p.shape, -np.inf), where=p > 0)
         scores = estimator._scores(X)
         found = self._play(scores)
-        reward = self._unit * scores.astype(np.float64, copy=False) + found.p @ estimator._game.costs
+        reward = self._unit * scores.astype(np.float64, copy=False) + gains(estimator._game, found.p)
         return with_largest(log_softmax(reward / self._mu, axis=1), self._most_probable(scores, found))
 
 

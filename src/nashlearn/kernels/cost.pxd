@@ -1,5 +1,6 @@
 from nashlearn.kernels.core_simplex cimport Core, Matrix
 from nashlearn.kernels.loss cimport Certificate
+from nashlearn.kernels.matrix_blocks cimport BlockMatrix, MatrixBlock
 from nashlearn.kernels.matrix_temper cimport Temper
 from nashlearn.kernels.quadratic cimport MatrixLoss
 
@@ -18,4 +19,16 @@ cdef class Cost(MatrixLoss):
     cdef double settle(self, double m, double gap, double* p, Temper* t, void* room) noexcept nogil
     cdef void certify(
         self, const double* f, double mu, double best, double gap, const Temper* t, double* q, Certificate* found
+    ) noexcept nogil
+    cdef bint small(self) noexcept nogil
+    cdef void play_small(
+        self, Py_ssize_t n, const double* f, double mu, double* p, double* q, Certificate* found, void* room
+    ) noexcept nogil
+    cdef void play_waiting(
+        self, const BlockMatrix* L, MatrixBlock* waiting, const double* f, double mu, double* p, double* q,
+        Certificate* found, void* room,
+    ) noexcept nogil
+    cdef void finish(
+        self, const BlockMatrix* L, const MatrixBlock* block, Py_ssize_t i, const double* f, double mu, double* p,
+        double* q, Certificate* found, void* room,
     ) noexcept nogil

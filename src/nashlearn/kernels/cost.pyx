@@ -2,15 +2,29 @@
 
 Each row of scores starts from the basis of the row before where that is better than a pure strategy: about a
 microsecond for ten labels, and less where neighbouring rows are alike.
+
+The tempered game takes Newton's method on the options in play (``nashlearn.kernels.matrix_temper``). Rows of small
+matrices are first tried in blocks, with the strategies that they begin with or their cheapest option: most are solved
+by that where there is much entropy, at two to three times the price of a softmax.
 """
 
 from libc.math cimport INFINITY, NAN, fabs, isnan, log
 from libc.string cimport memset
+from nashlearn.kernels.blocks cimport BLOCK
 from nashlearn.kernels.checks cimport DOUBLE, INDEX, matrix, vector, within
 from nashlearn.kernels.core_simplex cimport Core, new_core, optimise
-from nashlearn.kernels.blocks cimport BLOCK
 from nashlearn.kernels.loss cimport Certificate, lose_row
-from nashlearn.kernels.matrix_blocks cimport BlockMatrix, MatrixBlock, matrix_block_play, matrix_block_room, matrix_block_row
+from nashlearn.kernels.matrix_blocks cimport (
+    BlockMatrix,
+    MatrixBlock,
+    matrix_block_lay_out,
+    matrix_block_pairs,
+    matrix_block_play,
+    matrix_block_room,
+    matrix_block_row,
+    matrix_block_wait,
+    matrix_block_write,
+)
 from nashlearn.kernels.matrix_temper cimport (
     Temper,
     begin_at_one,
@@ -28,11 +42,18 @@ from nashlearn.kernels.simd cimport simd_dot, simd_top
 from nashlearn.kernels.vectors cimport vec_add, vec_scale
 
 cdef double _COLD = 0.05  # where there is so little entropy, the exact game is a better start than one option,
-cdef double _STRAY = 1e-14  # by which the shares of a strategy may miss a sum of 1
 cdef double _FAR = 3.0  # and than a strategy whose gap exceeds so many times the entropy's weight
+cdef double _STRAY = 1e-14  # by which the shares of a strategy may miss a sum of 1
 
 cdef enum:
     _SHORT = 64  # rows and columns of more entries fill the lanes by themselves
+    _FEW = 8  # labels for which rows gain by waiting for each other; with more, the slowest of them costs too much
+
+
+cdef inline void _noted(const MatrixBlock* block, Py_ssize_t i, Certificate* found) noexcept nogil:
+    """The certificate of a row that its block has closed."""
+    found.top, found.upper, found.least = block.facts.top[i], block.facts.upper[i], block.facts.least[i]
+    found.gap, found.entropy = block.facts.gap[i], block.facts.entropy[i]
 
 
 cdef class Cost(MatrixLoss):
@@ -113,7 +134,7 @@ cdef class Cost(MatrixLoss):
         return <char*> room + self.core_size
 
     cdef double scaled(self, const double* f, double top, double* out) noexcept nogil:
-        """Write the scores and what a column costs at least over the scale, the largest 0; return what was taken off."""
+        """Write scores plus least costs of columns, over the scale, the largest 0; return what was taken off."""
         cdef double best = -INFINITY, unit = 1.0 / self.scale
         cdef Py_ssize_t j
         for j in range(self.k):
@@ -146,51 +167,99 @@ cdef class Cost(MatrixLoss):
 
     cdef size_t play_size(self) noexcept nogil:
         cdef size_t block = 0
-        if self.k <= _SHORT and self.options <= _SHORT:
+        if self.small():
             block = matrix_block_room(self.options, self.k) * sizeof(double)
-        return self.room_size() + block
+        return self.room_size() + 2 * block
+
+    cdef bint small(self) noexcept nogil:
+        return self.k <= _SHORT and self.options <= _SHORT
 
     cdef void play(
         self, Py_ssize_t n, const double* f, double mu, double* p, double* q, Certificate* found, void* room
     ) noexcept nogil:
-        cdef MatrixBlock block
-        cdef BlockMatrix L
         cdef size_t at = <size_t> self.beyond(room)
         cdef Temper t = new_temper(self.options, self.k, &at)
-        cdef double m = mu / self.scale, best, gap
-        cdef Py_ssize_t i, size
-        cdef bint short = self.k <= _SHORT and self.options <= _SHORT
-        L.rows, L.floor, L.scale, L.options, L.k = self.matrix.rows, self.floor, self.scale, self.options, self.k
+        cdef double best, gap, m = mu / self.scale
+        cdef Py_ssize_t i
         self.begin(room)
-        while n > 0:
-            size = min(n, <Py_ssize_t> BLOCK)
-            if short:
-                matrix_block_play(
-                    &L, f, size, m, closed_gap(m), m >= _COLD, p, q, &block, <double*> (<char*> room + self.room_size())
-                )
+        if self.small():
+            self.play_small(n, f, mu, p, q, found, room)
+            return
+        for i in range(n):
+            found[i].top = simd_top(f, self.k)
+            if fabs(found[i].top) < INFINITY:
+                best = self.scaled(f, found[i].top, t.f)
+                gap = self.settle(m, self.opening(m, p, &t), p, &t, room)
+                self.certify(f, mu, best, gap, &t, q, found + i)
+            else:
+                lose_row(self.k, self.options, p, q, found + i)
+            f, p, q = f + self.k, p + self.options, q + self.k
+
+    cdef void play_small(
+        self, Py_ssize_t n, const double* f, double mu, double* p, double* q, Certificate* found, void* room
+    ) noexcept nogil:
+        """Rows in blocks: those that stay open are solved together where two options are in play, else one by one."""
+        cdef MatrixBlock block, waiting
+        cdef BlockMatrix L
+        cdef double* own = <double*> (<char*> room + self.room_size())
+        cdef double m = mu / self.scale, closed = closed_gap(m)
+        cdef Py_ssize_t i, row, size, first = 0, k = self.k, options = self.options
+        L.rows, L.floor, L.scale, L.options, L.k = self.matrix.rows, self.floor, self.scale, options, k
+        matrix_block_lay_out(&block, options, k, own)
+        matrix_block_lay_out(&waiting, options, k, own + matrix_block_room(options, k))
+        while first < n:
+            size = min(n - first, <Py_ssize_t> BLOCK)
+            matrix_block_play(
+                &L, f + first * k, size, m, closed, m >= _COLD, p + first * options, q + first * k, &block
+            )
             for i in range(size):
-                if short:
-                    found[i].top, found[i].upper, found[i].least = (
-                        block.facts.top[i], block.facts.upper[i], block.facts.least[i]
-                    )
-                    found[i].gap, found[i].entropy = block.facts.gap[i], block.facts.entropy[i]
-                else:
-                    found[i].top = simd_top(f + i * self.k, self.k)
-                if not fabs(found[i].top) < INFINITY:
-                    lose_row(self.k, self.options, p + i * self.options, q + i * self.k, found + i)
-                elif not short:
-                    best = self.scaled(f + i * self.k, found[i].top, t.f)
-                    gap = self.opening(m, p + i * self.options, &t)
-                    gap = self.settle(m, gap, p + i * self.options, &t, room)
-                    self.certify(f + i * self.k, mu, best, gap, &t, q + i * self.k, found + i)
-                elif block.open[i] > 0.0:
-                    matrix_block_row(&L, &block, i, t.f, t.z, t.q, t.c)
-                    gap = block.left[i] if block.begun[i] > 0.0 else INFINITY
-                    taken(&t, p + i * self.options)
-                    gap = self.settle(m, gap, p + i * self.options, &t, room)
-                    self.certify(f + i * self.k, mu, block.best[i], gap, &t, q + i * self.k, found + i)
-            f, p, q = f + size * self.k, p + size * self.options, q + size * self.k
-            found, n = found + size, n - size
+                row = first + i
+                if isnan(block.facts.top[i]):
+                    lose_row(k, options, p + row * options, q + row * k, found + row)
+                elif block.open[i] == 0.0:
+                    _noted(&block, i, found + row)
+                elif not (
+                    k <= _FEW
+                    and block.begun[i] > 0.0
+                    and (m >= _COLD or block.left[i] <= _FAR * m)
+                    and matrix_block_wait(&L, &block, i, row, &waiting)
+                ):
+                    self.finish(&L, &block, i, f + row * k, mu, p + row * options, q + row * k, found + row, room)
+                if waiting.count == BLOCK or (waiting.count > 0 and row == n - 1):
+                    self.play_waiting(&L, &waiting, f, mu, p, q, found, room)
+            first += size
+
+    cdef void play_waiting(
+        self, const BlockMatrix* L, MatrixBlock* waiting, const double* f, double mu, double* p, double* q,
+        Certificate* found, void* room,
+    ) noexcept nogil:
+        """The rows that wait for the shares of two options; one for which a third matters is finished alone."""
+        cdef Py_ssize_t i, row
+        matrix_block_pairs(L, mu / self.scale, closed_gap(mu / self.scale), waiting)
+        for i in range(waiting.count):
+            row = waiting.row[i]
+            matrix_block_write(L, waiting, i, p + row * self.options, q + row * self.k)
+            if waiting.open[i] == 0.0:
+                _noted(waiting, i, found + row)
+            else:
+                self.finish(
+                    L, waiting, i, f + row * self.k, mu, p + row * self.options, q + row * self.k, found + row, room
+                )
+        waiting.count = 0
+
+    cdef void finish(
+        self, const BlockMatrix* L, const MatrixBlock* block, Py_ssize_t i, const double* f, double mu, double* p,
+        double* q, Certificate* found, void* room,
+    ) noexcept nogil:
+        """Solve row ``i`` of a block from what is known of it."""
+        cdef size_t at = <size_t> self.beyond(room)
+        cdef Temper t = new_temper(self.options, self.k, &at)
+        cdef double gap = block.left[i] if block.begun[i] > 0.0 else INFINITY
+        found.top = block.facts.top[i]
+        matrix_block_row(L, block, i, t.f, t.z, t.q, t.c)
+        taken(&t, p)
+        gap = self.settle(mu / self.scale, gap, p, &t, room)
+        self.certify(f, mu, block.best[i], gap, &t, q, found)
 
     cdef void certify(
         self, const double* f, double mu, double best, double gap, const Temper* t, double* q, Certificate* found
@@ -207,7 +276,7 @@ cdef class Cost(MatrixLoss):
                 found.entropy -= q[j] * (f[j] - found.top)
 
     cdef bint begins(self, double* p) noexcept nogil:
-        """Make ``p`` a strategy, up to rounding; return whether it says more than the uniform one, which knows nothing."""
+        """Make ``p`` a strategy, up to rounding; return whether it is one that says more than the uniform."""
         cdef double mass = 0.0
         cdef bint uneven = self.options == 1
         cdef Py_ssize_t i

@@ -205,7 +205,7 @@ cdef class Csr(Rows):
         """Add ``x_i residual_i`` of all rows to ``G`` (d + 1, k); most residuals are mostly zeros."""
         cdef Py_ssize_t i, c, m, k = extent(residual, "residual", 1)
         cdef const double* r = <const double*> matrix(residual, "residual", DOUBLE, self.n, k)
-        cdef double* g = self.weights(G, k)
+        cdef double* g = <double*> matrix_out(G, "G", DOUBLE, self.rows.d + 1, k)
         cdef Scratch room = Scratch(k * (sizeof(Py_ssize_t) + sizeof(double)))
         cdef Py_ssize_t* classes = <Py_ssize_t*> room.at
         cdef double* delta = <double*> room.at + k

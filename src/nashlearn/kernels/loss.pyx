@@ -138,6 +138,28 @@ cdef class Loss:
             reward[j] = f[j]
         return self.gain(p_at, reward) + self.reply(reward, mu, reward + self.k)
 
+    def certificate(self, scores, p, double mu, q):
+        """Write the best reply to any ``p`` (options,) into ``q`` (k,), for ``mu > 0``; what :meth:`play` says of the two.
+
+        Returns ``upper``, ``least``, ``gap`` and ``entropy``, the first relative to what the scores have in common.
+        """
+        cdef const double* f = <const double*> vector(scores, "scores", DOUBLE, self.k)
+        cdef const double* p_at = <const double*> vector(p, "p", DOUBLE, self.options)
+        cdef double* q_at = <double*> vector_out(q, "q", DOUBLE, self.k)
+        cdef Scratch room = Scratch(self.play_size())
+        cdef Scratch own = Scratch(2 * self.k * sizeof(double))
+        cdef double* relative = <double*> own.at
+        cdef Certificate found
+        cdef Py_ssize_t j
+        if not mu > 0.0:
+            raise ValueError(f"mu must be positive; got {mu}")
+        found.top = self.common(f)
+        for j in range(self.k):
+            relative[j] = f[j] - found.top
+        self.begin(room.at)
+        _certify_row(self, relative, mu, p_at, q_at, &found, relative + self.k, room.at)
+        return found.upper, found.least, found.gap, found.entropy
+
 
 cdef void _begin_row(Py_ssize_t options, double* p) noexcept nogil:
     """The uniform strategy, where ``p`` is none."""
@@ -296,6 +318,23 @@ def risk_rows(Loss loss not None, q, found):
     with nogil:
         for i in range(n):
             out[i] = loss.risk(q_at + i * loss.k, room.at)
+
+
+def gain_rows(Loss loss not None, p, out):
+    """``L' p`` of all rows of ``p`` (n, options), what they lose to each label, written into ``out`` (n, k).
+
+    Cost: O(k) a row, or O(labels options) for a matrix.
+    """
+    cdef Py_ssize_t i, j, k = loss.k, n = extent(p, "p", 0)
+    cdef const double* p_at = <const double*> matrix(p, "p", DOUBLE, n, loss.options)
+    cdef double* found = <double*> matrix_out(out, "out", DOUBLE, n, k)
+    cdef double common
+    with nogil:
+        memset(found, 0, <size_t> (n * k) * sizeof(double))
+        for i in range(n):
+            common = loss.gain(p_at + i * loss.options, found + i * k)
+            for j in range(k):
+                found[i * k + j] += common
 
 
 def certify_rows(Loss loss not None, scores, q, p, gap, entropy):

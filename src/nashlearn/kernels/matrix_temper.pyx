@@ -9,8 +9,8 @@ them eliminated, ``D`` the differences of the others' rows from its own and ``D 
     x = -mu (T T')^-1 D q;
 
 ``T`` comes from an orthonormal basis of the rows of ``D`` in the metric ``C``, not from ``D C D'``, which would square
-their condition. A row that depends on those before either changes nothing, or gives a direction without curvature, which
-is followed as far as it descends. Steps end where an option's share does; their length is a root of
+their condition. A row that depends on those before changes nothing, or gives a direction without curvature, which is
+followed as far as it descends. Steps end where an option's share does; their length is a root of
 ``<L' d, q>``, which rises along the way, in a bracket. Every step descends, and every option whose share is positive
 can move, so no set of options returns. The gap is ``<p, c> - min c``.
 
@@ -114,7 +114,7 @@ cdef double _orthogonal(
 
 
 cdef void _back(const Temper* t, Py_ssize_t n) noexcept nogil:
-    """The steps ``x`` of the first ``n`` options in play, those from ``n`` on being known, from ``u``, which is lost."""
+    """The steps ``x`` of the first ``n`` options in play, those from ``n`` on being known; ``u`` is used up."""
     cdef Py_ssize_t i, b, own
     for i in range(n - 1, 0, -1):
         own = t.basis[i]
@@ -126,7 +126,7 @@ cdef void _back(const Temper* t, Py_ssize_t n) noexcept nogil:
 
 
 cdef void _direction(const Matrix* loss, Temper* t, double m, bint enters) noexcept nogil:
-    """Newton's direction ``x`` of the options in play, of which the last may have no share yet; or one without curvature."""
+    """Newton's direction ``x``, or one without curvature; the last option in play may have no share yet."""
     cdef Py_ssize_t i, b, n = t.s, rank = 0
     cdef double* T = t.T
     cdef double own, rest, largest, least = _LEVEL * m, base = t.c[t.S[0]]
@@ -171,7 +171,7 @@ cdef double _slope(const Temper* t, double m, double length, double* second, dou
 
 
 cdef double _length(const Temper* t, double m, double most, double start, double left) noexcept nogil:
-    """How far to go, at most ``most``, from where the slope is ``start``: near its root, by Newton's method in a bracket.
+    """How far to go, at most ``most``, from a slope of ``start``: near its root, by Newton's method in a bracket.
 
     It ends where the root seems nearer than a share of the way, or the slope has come down to ``left``; beyond the
     root it must have come down to a share of what it was, or the step might not descend.
@@ -233,7 +233,7 @@ cdef void _pair(const Matrix* loss, Temper* t, double m, double closed, double* 
 
 
 cdef Py_ssize_t _room_to_move(const Temper* t, const double* p, double* most) noexcept nogil:
-    """How far ``x`` leads inside the simplex, and the option in play that ends it; 0 where nothing does or the first."""
+    """How far ``x`` leads inside the simplex, and the option in play that ends it; 0 for none or the first."""
     cdef Py_ssize_t i, stop = 0
     cdef double total = 0.0
     for i in range(1, t.s):

@@ -152,7 +152,7 @@ cdef class Dense(Rows):
         """Add ``residual_i x_i'`` of all rows to ``G`` (k, d + 1). Faster than BLAS where it is small."""
         cdef Py_ssize_t i = 0, c, k = extent(residual, "residual", 1)
         cdef const double* r = <const double*> matrix(residual, "residual", DOUBLE, self.n, k)
-        cdef double* g = self.weights(G, k)
+        cdef double* g = <double*> matrix_out(G, "G", DOUBLE, k, self.d + 1)
         cdef Scratch room = Scratch(k * sizeof(Py_ssize_t))
         cdef Py_ssize_t* classes = <Py_ssize_t*> room.at
         with nogil:

@@ -36,8 +36,8 @@ def _rows(scores: Tensor, spec: Specification) -> Tensor:
 def _in_place(rows: Tensor, scores: Tensor) -> Tensor:
     """Rows (n, m) with their entries where ``scores`` has its classes."""
     if scores.dim() <= 2:
-        return rows.reshape(*scores.shape[:-1], -1)
-    return rows.reshape(scores.shape[0], *scores.shape[2:], -1).movedim(-1, 1)
+        return rows.reshape(*scores.shape[:-1], rows.shape[1])
+    return rows.reshape(scores.shape[0], *scores.shape[2:], rows.shape[1]).movedim(-1, 1)
 
 
 def _checked_target(target: Tensor, places: tuple[int, ...]) -> Tensor:

@@ -175,5 +175,5 @@ def plan(k: int, dtype: torch.dtype) -> Plan:
         return long_rows(k, dtype)
     S, R, C, num_warps = tile(k, dtype.itemsize)
     forward = Launcher(_tile_forward, (k, S, R, C), rows=R, num_warps=num_warps)
-    backward = Launcher(_tile_backward, (k, S, 2 * R, C), rows=2 * R, num_warps=num_warps)
+    backward = Launcher(_tile_backward, (k, S, R, C), rows=R, num_warps=num_warps)
     return Plan(0, torch.uint8, 3, forward, backward)

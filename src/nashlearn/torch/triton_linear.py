@@ -17,7 +17,7 @@ from triton.language.extra import libdevice
 from nashlearn.torch.linear_host import row_bytes, width
 from nashlearn.torch.triton_rows import Launcher, kernel
 from nashlearn.torch.triton_tempered import live_products, scale, temper
-from nashlearn.torch.triton_thresholds import streamed
+from nashlearn.torch.triton_thresholds import long_rows
 
 __all__ = ["bags", "entries", "expand", "live_products", "scale", "support", "temper"]
 
@@ -49,7 +49,7 @@ def support(
     """The zero-one game of each row: its loss, the adversary's support as bits, and one over its size."""
     n, k = scores.shape
     numbers = rows.new_empty(3 * n)
-    streamed(k, scores.dtype).forward(n, (scores, target, None, None, rows, None, numbers), (ignore_index,), False)
+    long_rows(k, scores.dtype).forward(n, (scores, target, None, None, rows, None, numbers), (ignore_index,), False)
     if bits is None:
         inverse.copy_(numbers[2 * n :])
         return

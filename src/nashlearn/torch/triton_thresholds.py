@@ -21,7 +21,7 @@ import triton.language as tl
 from nashlearn.torch import triton_rows as rows
 from nashlearn.torch.triton_rows import Launcher, Plan, kernel, larger, largest, sums, tile
 
-__all__ = ["LANES", "packed", "plan", "row_threshold", "tile_threshold"]
+__all__ = ["LANES", "long_rows", "packed", "plan", "row_threshold", "tile_threshold"]
 
 LANES = 2048
 
@@ -317,11 +317,17 @@ def packed() -> bool:
     return torch.version.cuda is not None and torch.cuda.is_available() and torch.cuda.get_device_capability() >= (8, 0)
 
 
+@cache
+def long_rows(k: int, dtype: torch.dtype) -> Plan:
+    """Rows of any length, one program each: left are top, threshold and the mass on each label of the support."""
+    forward = Launcher(_row_forward, (k, LANES, packed()), num_warps=min(8, 2 * dtype.itemsize))
+    return Plan(0, torch.uint8, 3, forward, rows.row_gradient(_row_strategy, k, 3))
+
+
 def plan(k: int, dtype: torch.dtype, loss: str, price: float) -> Plan:
-    """Left are bits of the support and the mass on each label; of long rows top, threshold and that mass."""
+    """Left are bits of the support and the mass on each label; of long rows what :func:`long_rows` leaves."""
     if k > rows.WIDEST:
-        forward = Launcher(_row_forward, (k, LANES, packed()), num_warps=min(8, 2 * dtype.itemsize))
-        return Plan(0, torch.uint8, 3, forward, rows.row_gradient(_row_strategy, k, 3))
+        return long_rows(k, dtype)
     S, R, C, num_warps = shape = tile(k, dtype.itemsize)
     kind = torch.uint8 if S <= 8 else torch.int16 if S <= 16 else torch.int32
     forward = Launcher(_tile_forward, (k, S, R, C), rows=R, num_warps=num_warps)

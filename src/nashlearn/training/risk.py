@@ -17,7 +17,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["problem_risk", "risk_means", "sigmas"]
+from nashlearn.kernels.loss import gain_rows
+
+__all__ = ["gains", "problem_risk", "risk_means", "sigmas"]
 
 
 def sigmas(smoothing: float) -> np.ndarray:
@@ -29,14 +31,21 @@ def sigmas(smoothing: float) -> np.ndarray:
     return np.concatenate([[0.0], np.geomspace(0.1 / (1.0 + smoothing), 1.0, 12), [2.0, 4.0]])
 
 
+def gains(game: Any, p: np.ndarray) -> np.ndarray:
+    """``L'p`` of each row (n, options): what it pays for each label (n, k). Cost: O(k) a row, more for a matrix."""
+    found = np.empty((len(p), game.n_labels))
+    gain_rows(game.params.compiled(), np.require(p, np.float64, ("C", "A")), found)
+    return found
+
+
 def risk_means(
     game: Any, scores: np.ndarray, y: np.ndarray, omega: np.ndarray, mu: float, sigma: np.ndarray
 ) -> np.ndarray:
     """The mean above for each of ``sigma``, over examples with shares ``omega``; those of parts of the data add up.
 
-    Cost: a game for each row, and O(options labels) for ``L'p``.
+    Cost: a game for each row.
     """
-    gain = game.equilibria(scores, mu).p @ game.costs
+    gain = gains(game, game.equilibria(scores, mu).p)
     own = np.take_along_axis(scores, y[:, None], axis=1)[:, 0]
     return np.array([omega @ ((one * scores + gain).max(axis=1) - one * own) for one in sigma])
 

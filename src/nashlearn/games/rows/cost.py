@@ -1,7 +1,8 @@
 """The game of any cost matrix, solved by the simplex method: ``nashlearn.kernels.cost``.
 
 Each row of scores starts from the basis of the row before where that is better than a pure strategy: about a
-microsecond for ten labels, and less where neighbouring rows are alike.
+microsecond for ten labels, and less where neighbouring rows are alike. With smoothing a row takes Newton's method on
+the options in play, ``nashlearn.kernels.matrix_temper``, from the strategy that it is given: most need no step.
 """
 
 from __future__ import annotations

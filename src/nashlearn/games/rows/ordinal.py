@@ -1,6 +1,6 @@
 """The games of ordered labels at real positions ``t_1 < ... < t_k``, each solved in one pass, O(k).
 
-Absolute loss ``|t_i - t_j|`` and squared loss ``(t_i - t_j)^2``, by ``nashlearn.kernels.ordinal``.
+Absolute loss ``|t_i - t_j|`` and squared loss ``(t_i - t_j)^2``, by ``nashlearn.kernels.ordinal`` and ``.squared``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import nashlearn.kernels.ordinal as kernel
+from nashlearn.kernels import ordinal, squared
 
 __all__ = ["Absolute", "Squared"]
 
@@ -22,7 +22,7 @@ class Absolute(NamedTuple):
 
     def compiled(self) -> Any:
         """The loss as compiled code knows it."""
-        return kernel.Absolute(*self)
+        return ordinal.Absolute(*self)
 
 
 class Squared(NamedTuple):
@@ -33,4 +33,4 @@ class Squared(NamedTuple):
 
     def compiled(self) -> Any:
         """The loss as compiled code knows it."""
-        return kernel.Squared(*self)
+        return squared.Squared(*self)

@@ -28,6 +28,10 @@ class SpanPerClass:
         self.offset = 0.0  # the constant feature, where there is one, is part of the kernel
         self.copies = 1  # how often a function's value counts in a loss
 
+    def above(self, C: np.ndarray) -> np.ndarray:
+        """The coefficients of what an offset could be added to, (n, k)."""
+        return C
+
     def reduce(self, C: np.ndarray) -> np.ndarray:
         """The coefficients that multiply the Gram matrix, (n, functions)."""
         return C
@@ -78,6 +82,10 @@ class SpanShared:
         self.k, self.functions = m, 1
         self.offset = constant**2  # what an offset adds to the diagonal of a score
         self.copies = m
+
+    def above(self, C: np.ndarray) -> np.ndarray:
+        """The coefficients of thresholds, (n, m)."""
+        return C
 
     def reduce(self, C: np.ndarray) -> np.ndarray:
         """The coefficients that multiply the Gram matrix, (n, 1)."""
@@ -247,7 +255,9 @@ class KernelProblem:
         self, C: np.ndarray, scores: np.ndarray, wrong: float, Q: np.ndarray | None = None, smoothing: float = 0.0
     ) -> float:
         """How wrong rounding may make the objective at ``C``, or the dual at ``Q``, if functions may be by ``wrong``."""
-        wrong += UNIT * self.gram.n * float(np.abs(C).sum()) * self.span.offset
+        wrong += (
+            UNIT * (self.gram.n + self.span.k) * self.span.offset * float(np.abs(self.span.above(C)).sum(axis=0).max())
+        )
         terms = self.gram.n + self.span.k + EXTRA
         unit = self.game.unit + smoothing * (1.0 + float(np.log(self.span.k + 1.0)))  # of costs and of entropies
         reach = float(self.omega @ self.span.reach(scores))

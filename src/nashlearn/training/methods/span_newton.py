@@ -27,12 +27,13 @@ from nashlearn.game import Equilibrium
 from nashlearn.kernels.tempered import turn_rows
 from nashlearn.training.methods.search import first_descent
 
-__all__ = ["Part", "Point", "Tempered"]
+__all__ = ["ROUNDED", "Part", "Point", "Tempered"]
 
 _STEPS = 200
 _PART_STEPS = 60
 _SHARP = 1e-3  # squared residual that a part's equation may leave, times alpha over the largest curvature
 _SHORTEST = 1e-8
+ROUNDED = 1e-13  # relative change of an objective that may be rounding
 
 Pair = tuple[np.ndarray, np.ndarray]  # coefficients ``a`` and ``A a``
 
@@ -81,6 +82,7 @@ class Tempered:
             here.value,
             float(np.vdot(r, spread)),
             shortest=_SHORTEST,
+            slack=ROUNDED,
         )
         return None if found is None else found[1][1]
 

@@ -36,6 +36,7 @@ _FIRST = 20  # evaluations of L-BFGS before Newton's method is thought of
 _WATCHED = 10  # evaluations over which the pace of L-BFGS is judged
 _NEWTON_STEPS = 6  # in which Newton's method ends, roughly
 _SAMPLE = 6  # rows per weight that make a Hessian good enough far from the solution
+_CONFIDENT = 10.0  # how much less than that of uniform labels the curvature will be, roughly
 _SMOOTH = 0.1  # smoothing to begin with, in units of the game's scale, where less is asked for:
 _SHARPER, _ENOUGH = 0.25, 0.1  # it falls by this factor whenever the relative gap has come to that
 _SHORTEST = 1e-10
@@ -134,7 +135,7 @@ class Tempered(RowMethod):
         problem, mu = run.problem, self.smoothing
         w = np.zeros(problem.n_weights) if run.start is None else run.start.w.astype(np.float64).ravel()
         spread = mu * problem.k
-        metric = spread * problem.design.metric(problem, run.alpha * spread)
+        metric = spread * problem.design.metric(problem, _CONFIDENT * run.alpha * spread)
         mu = max(mu, _SMOOTH * problem.game.scale) if run.start is None else mu
         state = TemperedState(w, w, Curvature(metric), Planes.none(w.size), mu, sample=float(_SAMPLE * w.size))
         state.value, state.gradient = self._look(run, state, w)

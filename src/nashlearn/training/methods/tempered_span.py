@@ -17,7 +17,7 @@ import numpy as np
 
 from nashlearn.training.driver import Offer, Run
 from nashlearn.training.methods.rows import RowMethod
-from nashlearn.training.methods.span_newton import Part, Tempered
+from nashlearn.training.methods.span_newton import ROUNDED, Part, Tempered
 from nashlearn.training.progress import relative_gap
 
 __all__ = ["TemperedSpan"]
@@ -26,6 +26,7 @@ _PARTS = (64, 16, 4)  # training begins on random parts of the data: one in so m
 _LEAST = 100  # of so many examples at least,
 _ENOUGH = 0.02  # and to this relative gap
 _STEPS = 30
+_FALLS = 0.5  # ratio of gaps by which a step is worth another where rounding hides what it gains
 _NEAR = 8  # one example in so many knows enough of the curvature of all
 _INEXACT = 0.1  # of the gradient's size may be left by conjugate gradients
 _SPARE = 0.3  # of the gap that is wanted may be left of it in any case
@@ -97,7 +98,10 @@ class TemperedSpan(RowMethod):
         if there is None:
             state.over = True
             return state, None
-        return self._arrived(run, there.C, state.some)
+        arrived, offer = self._arrived(run, there.C, state.some)
+        still = there.value >= here.value - ROUNDED * abs(here.value)
+        arrived.over = still and arrived.primal - arrived.dual >= _FALLS * gap
+        return arrived, offer
 
     def norm(self, problem: Any, w: np.ndarray) -> float:
         """``|w|`` of the function."""
@@ -112,7 +116,7 @@ class TemperedSpan(RowMethod):
 
     def _arrived(self, run: Run, C: np.ndarray, some: np.ndarray) -> tuple[TemperedSpanState, Offer]:
         """The state at ``C`` and its certificate; once more, where rounding of matrix products may be to blame."""
-        problem, tol = run.problem, run.progress.tol
+        tol = run.progress.tol
         for exact in (False, True):
             state, offer = self._certified(run, C, some, exact)
             errors = offer.primal_error + offer.dual_error
