@@ -136,16 +136,21 @@ def test_weights_count_as_repetitions():
     assert abs(weighted.objective_ - fewer.objective_) <= 1e-4 * fewer.objective_
 
 
-def test_sequences_of_length_one_are_a_classifier():
+@pytest.mark.parametrize("smoothing", [0.0, 0.5, 3.0])
+@pytest.mark.parametrize("loss", ["zero_one", "absolute", [[0, 2, 1], [5, 0, 1], [3, 1, 0]]])
+def test_sequences_of_length_one_are_a_classifier(loss, smoothing):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
     y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0.5)
-    tagger = NashTagger(alpha=0.05, smoothing=0.0, tol=0.02, fit_intercept=False, max_iter=1000).fit(
-        [x[None] for x in X], [[label] for label in y]
-    )
+    alike = {"alpha": 0.05, "smoothing": smoothing, "fit_intercept": False}
+    tagger = NashTagger(loss, tol=1e-3, max_iter=1000, **alike).fit([x[None] for x in X], [[label] for label in y])
     # The start and end of a sequence are both a constant there: an intercept of size sqrt(2).
-    classifier = NashClassifier(alpha=0.05, fit_intercept=False).fit(np.c_[X, np.full(60, np.sqrt(2))], y)
-    assert abs(tagger.objective_ - classifier.objective_) <= 0.02 * classifier.objective_ + 1e-6
+    Z = np.c_[X, np.full(60, np.sqrt(2))]
+    classifier = NashClassifier(loss, **alike).fit(Z, y)
+    assert tagger.objective_ == pytest.approx(classifier.objective_, rel=2e-3)
+    if smoothing:
+        q = np.concatenate(tagger.predict_proba([x[None] for x in X]))
+        np.testing.assert_allclose(q, classifier.predict_proba(Z), atol=0.02)
 
 
 def test_marginals_and_strategies(tagger):

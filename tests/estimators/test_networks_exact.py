@@ -117,7 +117,9 @@ def value_over_local_marginals(S, T, edges, L):
 
 
 def independent_objective(model, X, y, edges):
+    """By linear programmes, of the loss divided by its largest cost."""
     L, total = loss_matrix(model.loss, model.classes_.size), 0.0
+    L = L / (L.max() or 1.0)
     value = value_over_labelings if getattr(model, "exact", True) else value_over_local_marginals
     for example, labels, own in zip(X, y, edges, strict=True):
         S, T = scores_of(model, example)
