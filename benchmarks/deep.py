@@ -106,7 +106,7 @@ def _tasks(device: str) -> list[Task]:
     found = _words()
     x = {part: put(x) for part, (x, _) in found.items()}
     y = {part: put(y).expand(SEEDS, -1) for part, (_, y) in found.items()}
-    classes = 1 + max(int(part.max()) for part in x.values())
+    classes = 1 + max(int(part.max()) for part in (*x.values(), *y.values()))
     tasks = [Task("words", _renamed(x), _renamed(y), classes, 512, 2048, (4, 8), embedded=256)]
     data, test = load_mnist(), load_mnist(part="test")
     images = put(np.asarray(data.data, dtype=np.float32))
@@ -227,20 +227,20 @@ def _trained(task: Task, loss: Callable[[Any, Any], Any], epochs: int, device: s
     shape = [(t + 1) / rise if t < rise else 0.5 + 0.5 * math.cos(math.pi * (t - rise) / (total - rise)) for t in range(total)]
     shape = torch.tensor(shape, device=device)
     base, decays = (torch.tensor(part, device=device).repeat_interleave(SEEDS) for part in zip(*settings, strict=True))
-    moment = torch.zeros((), dtype=torch.long, device=device)
-    update = torch.compile(_updated, dynamic=False) if device == "cuda" else _updated
+    moment = torch.zeros(1, dtype=torch.long, device=device)
+    update = torch.compile(_updated, dynamic=True) if device == "cuda" else _updated
 
     def step() -> None:
-        rows = order[moment]
+        rows, size = order.index_select(0, moment)[0], base * shape.index_select(0, moment)
         inputs, labels = _of_seeds(x, rows).repeat(copies, 1, 1), y.gather(1, rows).repeat(copies, 1)
         value = loss(_scores(task, weights, inputs).flatten(0, 1), labels.flatten()) / task.batch
         gradients = torch.autograd.grad(value, weights)
         time = (moment + 1).double()
         first, second = (1 - 0.9**time).float(), (1 - 0.999**time).float()
         with torch.no_grad():
-            for w, *others in zip(weights, gradients, means, squares, strict=True):
-                column = [-1] + [1] * (w.dim() - 1)
-                update(w, *others, (base * shape[moment]).view(column), decays.view(column), first, second)
+            for parts in zip(weights, gradients, means, squares, strict=True):
+                flat = (part.view(members, -1) for part in parts)
+                update(*flat, size[:, None], decays[:, None], first, second)
             moment.add_(1)
 
     _repeated(step, total, device)
@@ -288,33 +288,45 @@ def _cells(name: str, one: dict[str, float]) -> str:
     return f"{one['top1']:.2f} ({one['difference']:+.2f} ± {one['half']:.2f}){mark}"
 
 
+def _compared(task: Task, device: str) -> list[dict[str, Any]]:
+    """What each loss reaches on a task, with all settings."""
+    import torch
+
+    records = []
+    settings = [(epochs, step, decay) for epochs in task.epochs for step in STEPS for decay in DECAYS]
+    for name, loss in _losses().items():
+        begin = time.perf_counter()
+        found = [_trained(task, loss, epochs, device) for epochs in task.epochs]
+        tuned, tested = (torch.cat(parts) for parts in zip(*found, strict=True))
+        best = int(tuned.mean(1).argmax())
+        record: dict[str, Any] = {"task": task.name, "loss": name, "best": best, "settings": settings}
+        record |= {"tuned": tuned.tolist(), "tested": tested.tolist(), "seconds": time.perf_counter() - begin}
+        records.append(record)
+        reached = 100 * tested[best].mean()
+        print(task.name, name, settings[best], f"{reached:.2f} %", f"{record['seconds']:.0f} s", flush=True)
+    return records
+
+
+def _table(records: list[dict[str, Any]], where: str, version: str) -> dict[str, Any]:
+    rows = []
+    for task in dict.fromkeys(r["task"] for r in records):
+        mine = [r for r in records if r["task"] == task]
+        summary = _summary({r["loss"]: r["tested"][r["best"]] for r in mine})
+        rows.append([task, *(_cells(name, summary[name]) for name in LOSSES)])
+    note = (
+        f"Test top-1 in %, mean of {SEEDS} seeds, each loss at the best of the same twelve settings of its own on held-out "
+        "data; in brackets the difference to cross-entropy, paired by seeds, with its 95 % interval (Student's t). ▲ and ▼: "
+        f"the interval is clear of 0. On {where} with PyTorch {version}; the protocol is in `benchmarks/deep.py`."
+    )
+    return report.table("Deep networks", note, ["task", *LOSSES], rows)
+
+
 def run() -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Table and records of all tasks and losses."""
     import torch
 
     torch.backends.cuda.matmul.allow_tf32 = True
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    records, rows = [], []
-    for task in _tasks(device):
-        tests = {}
-        for name, loss in _losses().items():
-            begin = time.perf_counter()
-            found = [_trained(task, loss, epochs, device) for epochs in task.epochs]
-            tuned, tested = (torch.cat(parts) for parts in zip(*found, strict=True))
-            best = int(tuned.mean(1).argmax())
-            tests[name] = tested[best].tolist()
-            settings = [(epochs, *pair) for epochs in task.epochs for pair in ((s, d) for s in STEPS for d in DECAYS)]
-            record = {"task": task.name, "loss": name, "setting": settings[best], "settings": settings}
-            record |= {"tuned": tuned.tolist(), "tested": tested.tolist(), "seconds": time.perf_counter() - begin}
-            records.append(record)
-            print(task.name, name, settings[best], f"{100 * tested[best].mean():.2f} %", f"{record['seconds']:.0f} s", flush=True)
-        summary = _summary(tests)
-        rows.append([task.name, *(_cells(name, summary[name]) for name in LOSSES)])
     where = torch.cuda.get_device_name() if device == "cuda" else "the CPU"
-    note = (
-        f"Test top-1 in %, mean of {SEEDS} seeds, each loss at the best of the same twelve settings of its own on held-out "
-        "data; in brackets the difference to cross-entropy, paired by seeds, with its 95 % interval (Student's t). ▲ and ▼: "
-        f"the interval is clear of 0. On {where} with PyTorch {torch.__version__}; the protocol is in `benchmarks/deep.py`."
-    )
-    table = report.table("Deep networks", note, ["task", *LOSSES], rows)
-    return [table], {"device": where, "torch": torch.__version__, "records": records}
+    records = [record for task in _tasks(device) for record in _compared(task, device)]
+    return [_table(records, where, torch.__version__)], {"device": where, "torch": torch.__version__, "records": records}

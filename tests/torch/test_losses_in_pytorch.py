@@ -136,13 +136,14 @@ def test_launches_are_told_to_profilers():
 def test_operators_pass_pytorchs_own_checks():
     scores, y = draw(6, 4), labels(4, 6)
     numbers = torch.empty(0, dtype=torch.float64)
-    arguments = (scores, y, None, numbers, "zero_one", 0.0, -100, "mean", False)
+    arguments = (scores, y, None, numbers, "zero_one", 0.0, 0.0, -100, "mean", False)
     checks = ("test_schema", "test_faketensor")
     found = torch.library.opcheck(torch.ops.nashlearn.loss.default, arguments, test_utils=checks)
     assert found == dict.fromkeys(checks, "SUCCESS")
-    arguments = (scores, numbers, "abstain", 0.3)
-    found = torch.library.opcheck(torch.ops.nashlearn.strategy.default, arguments, test_utils=checks)
-    assert found == dict.fromkeys(checks, "SUCCESS")
+    arguments = (scores, numbers, "abstain", 0.3, 0.5)
+    for operator in (torch.ops.nashlearn.strategy, torch.ops.nashlearn.probabilities):
+        found = torch.library.opcheck(operator.default, arguments, test_utils=checks)
+        assert found == dict.fromkeys(checks, "SUCCESS")
 
 
 def test_state_and_devices_follow_the_module():
@@ -163,7 +164,12 @@ def test_state_and_devices_follow_the_module():
         (lambda: nt.NashLoss(reduction="all")(torch.zeros(1, 2), torch.zeros(1).long()), "reduction"),
         (lambda: nt.NashLoss(COSTS)(torch.zeros(1, 3), torch.zeros(1).long()), "4 classes"),
         (lambda: nt.NashLoss()(torch.zeros(1, 2).long(), torch.zeros(1).long()), "floating point"),
-        (lambda: nt.NashLoss()(torch.zeros(1, 2), torch.zeros(1)), "integer labels"),
+        (lambda: nt.NashLoss()(torch.zeros(1, 2), torch.zeros(1)), "that of scores, where it holds probabilities"),
+        (lambda: nt.NashLoss()(torch.zeros(1, 2), torch.zeros(1, dtype=torch.bool)), "integer labels"),
+        (lambda: nt.NashLoss(smoothing=-1.0)(torch.zeros(1, 2), torch.zeros(1).long()), "smoothing"),
+        (lambda: nt.NashLoss(smoothing=-1.0).predict_proba(torch.zeros(1, 2)), "smoothing"),
+        (lambda: nt.NashLoss(label_smoothing=1.5)(torch.zeros(1, 2), torch.zeros(1).long()), "label_smoothing"),
+        (lambda: nt.NashLoss(weight=torch.ones(3))(torch.zeros(1, 2), torch.ones(1, 2) / 2), "weight"),
         (lambda: nt.NashLoss()(torch.zeros(1, 2), torch.zeros(2).long()), "target must have shape"),
         (lambda: nt.NashLoss(weight=torch.ones(3))(torch.zeros(1, 2), torch.zeros(1).long()), "weight"),
         (lambda: nt.NashLoss()(torch.zeros(1, 2), torch.zeros(1).long(), torch.ones(2)), "sample_weight"),

@@ -38,12 +38,9 @@ def strategies(scores: Tensor, costs: Tensor, mu: float) -> Tensor:
 def _descended(f: Tensor, L: Tensor, mu: Tensor) -> Tensor:
     m = len(L)
     p = torch.nn.functional.one_hot(((f / mu).softmax(1) @ L.T).argmin(1), m).to(f.dtype)
-    for step in range(20 + 10 * m + 1):
-        reward = (f + p @ L) / mu
-        q = reward.softmax(1)
-        cost = q @ L.T
-        gap = (p * cost).sum(1) - cost.amin(1)
-        if step == 20 + 10 * m or (step % _LOOK == 0 and not bool((gap > _DONE).any())):
+    for step in range(20 + 10 * m):
+        reward, q, cost, gap = _played(p, f, L, mu)
+        if step % _LOOK == 0 and not bool((gap > _DONE).any()):
             break
         cheapest = cost.argmin(1, keepdim=True)
         d = _direction(p, q, cost, (p > 0).scatter(1, cheapest, True), L, mu)
@@ -53,7 +50,20 @@ def _descended(f: Tensor, L: Tensor, mu: Tensor) -> Tensor:
         good = ((d * cost).sum(1, keepdim=True) < 0) & ((d >= 0) | (p > 0)).all(1, keepdim=True)
         d = d.where(good, swap).where((gap > _DONE)[:, None], 0.0)
         p = _moved(p, d, _length(p, d, reward, L, mu))
+    # The gap is the square of what q lacks: a last full step brings that down too.
+    _, q, cost, gap = _played(p, f, L, mu)
+    last = _moved(p, _direction(p, q, cost, p > 0, L, mu), torch.ones_like(gap))
+    better = _played(last, f, L, mu)[3]
+    p, gap = last.where((better < gap)[:, None], p), torch.minimum(better, gap)
     return p.masked_fill(~(gap <= GAP)[:, None], torch.nan)
+
+
+def _played(p: Tensor, f: Tensor, L: Tensor, mu: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Rewards over ``mu``, the ``q`` that they make, the cost of each option under it, and the gap."""
+    reward = (f + p @ L) / mu
+    q = reward.softmax(1)
+    cost = q @ L.T
+    return reward, q, cost, (p * cost).sum(1) - cost.amin(1)
 
 
 def _direction(p: Tensor, q: Tensor, cost: Tensor, at_work: Tensor, L: Tensor, mu: Tensor) -> Tensor:

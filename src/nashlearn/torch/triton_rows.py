@@ -60,6 +60,7 @@ class Tile(NamedTuple):
 
 # Integers that kernels take are not worth machine code of their own for each value.
 _INTEGERS = ["n", "start", "many", "room", "ignore_index", "grad_stride", "low", "high"]
+# No argument may be called params, options, specialization or backend: Triton's own code of a launch has these names.
 kernel = partial(triton.jit, do_not_specialize=_INTEGERS)
 
 
@@ -279,14 +280,14 @@ def row_scale(grad, grad_stride, whole, target, weight, row, live, ignore_index,
 
 @kernel()
 def _tile_backward(
-    grad, scores, target, weight, params, support, numbers, out, n, ignore_index, grad_stride, MEAN: tl.constexpr,
+    grad, scores, target, weight, given, support, numbers, out, n, ignore_index, grad_stride, MEAN: tl.constexpr,
     STRATEGY: tl.constexpr, K: tl.constexpr, S: tl.constexpr, R: tl.constexpr, C: tl.constexpr,
 ):  # fmt: skip
     ACC: tl.constexpr = numbers.dtype.element_ty
     r, row, live = of_program(n, R)
     j = tl.arange(0, S)[:, None, None] * C + tl.arange(0, C)[None, None, :]
     scale, y = row_scale(grad, grad_stride, numbers + n, target, weight, row, live, ignore_index, MEAN)
-    q = STRATEGY(params, support, numbers, n, r, row, live, j, K, C)
+    q = STRATEGY(given, support, numbers, n, r, row, live, j, K, C)
     change = (q - (j == y[None, :, None]).to(ACC)) * scale[None, :, None]
     out += tl.program_id(0).to(tl.int64) * (R * K)
     tl.store(out + r[None, :, None] * K + j, change.to(out.dtype.element_ty), mask=(j < K) & live[None, :, None])
@@ -294,7 +295,7 @@ def _tile_backward(
 
 @kernel()
 def _row_backward(
-    grad, scores, target, weight, params, support, numbers, out, n, ignore_index, grad_stride, MEAN: tl.constexpr,
+    grad, scores, target, weight, given, support, numbers, out, n, ignore_index, grad_stride, MEAN: tl.constexpr,
     STRATEGY: tl.constexpr, NUMBERS: tl.constexpr, K: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
     ACC: tl.constexpr = numbers.dtype.element_ty
@@ -306,7 +307,7 @@ def _row_backward(
     scale, y = row_scale(grad, grad_stride, whole, target, weight, row + one, one == 0, ignore_index, MEAN)
     j = pid % chunks * CHUNK + tl.arange(0, CHUNK)
     begin = row.to(tl.int64) * K
-    q = STRATEGY(scores + begin, params, support, numbers, n, row, j, K)
+    q = STRATEGY(scores + begin, given, support, numbers, n, row, j, K)
     change = (q - (j == y).to(ACC)) * scale
     tl.store(out + begin + j, change.to(out.dtype.element_ty), mask=j < K)
 
