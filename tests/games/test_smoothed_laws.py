@@ -107,6 +107,7 @@ def test_a_score_of_minus_infinity_rules_out(case, data):
     out = np.isneginf(theta[0])
     eq, q = play(case, theta, smoothing)
     assert (q[0, out] == 0.0).all()
+    assert abs(eq.value[0] - theta[0, ~out] @ q[0, ~out] - eq.entropy[0]) <= slack(case, theta, smoothing)
     left = replace(case, labels=case.labels[(case.labels[:, out] == 0.0).all(axis=1)])
     low = np.where(out, 0.0, theta[0])
     expected = smoothed_value(left, low, smoothing, case.cost(case.options, left.labels))
