@@ -183,7 +183,9 @@ def test_thresholds_of_loose_fits_are_sorted_and_their_objective_is_that_of_the_
     X, y = rng.normal(size=(n, 3)), rng.integers(0, k, n)
     y[:k] = np.arange(k)
     weight = rng.exponential(size=n)
-    model = NashOrdinalClassifier(alpha=1e-5, tol=0.3, max_iter=1 + seed % 3, kernel=kernel)
+    model = NashOrdinalClassifier(
+        alpha=1e-5, tol=0.3, max_iter=1 + seed % 3, kernel=kernel, smoothing=0.0, intercept_scaling=1.0
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X, y, sample_weight=weight)

@@ -66,7 +66,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_moment_radii(case):
     model, weight, squared = CASES[case]
-    model.set_params(alpha=0.1).fit(ROWS, LABELS, sample_weight=weight)
+    model.set_params(alpha=0.1, intercept_scaling=1.0).fit(ROWS, LABELS, sample_weight=weight)
     assert model.moment_radius(CONFIDENCE) == pytest.approx(3.0 * np.sqrt(squared), rel=1e-12)
     # At confidence 1 - 1/e the root is 1.
     assert model.moment_radius(1.0 - np.exp(-1.0)) == pytest.approx(2.0 * np.sqrt(squared), rel=1e-12)
@@ -77,18 +77,18 @@ def test_moment_radii_of_partitions(case):
     da = pytest.importorskip("dask.array")
     model, weight, squared = CASES[case]
     parts = [None if a is None else da.from_array(np.asarray(a), chunks=2) for a in (ROWS, LABELS, weight)]
-    model.set_params(alpha=0.1).fit(*parts)
+    model.set_params(alpha=0.1, intercept_scaling=1.0).fit(*parts)
     assert model.moment_radius(CONFIDENCE) == pytest.approx(3.0 * np.sqrt(squared), rel=1e-12)
 
 
 def test_the_slope_of_the_risk_is_the_norm_of_the_weights():
-    """Two classes and one feature: weights (-v/2, v/2) with intercepts (-b/2, b/2) have |w|^2 = (v^2 + b^2) / 2."""
+    """Two classes and one feature: weights (-v/2, v/2) and (-b/2, b/2) of the constant have |w|^2 = (v^2 + b^2) / 2."""
     x, y = np.array([[-2.0], [-1.0], [1.0], [3.0]]), np.array([0, 0, 1, 1])
-    model = NashClassifier(alpha=0.1).fit(x, y)
-    v, b = model.coef_[0, 0], model.intercept_[0]
+    model = NashClassifier(alpha=0.1, smoothing=0.0, intercept_scaling=2.0).fit(x, y)
+    v, b = model.coef_[0, 0], model.intercept_[0] / 2.0
     slope = model.worst_case_risk(1.0) - model.worst_case_risk(0.0)
     assert slope == pytest.approx(np.sqrt((v * v + b * b) / 2), rel=1e-9)
     # One threshold: scores w x + b, |w|^2 = w^2 + b^2, without halves.
-    grades = NashOrdinalClassifier(alpha=0.1).fit(x, y)
+    grades = NashOrdinalClassifier(alpha=0.1, smoothing=0.0, intercept_scaling=2.0).fit(x, y)
     slope = grades.worst_case_risk(1.0) - grades.worst_case_risk(0.0)
-    assert slope == pytest.approx(np.hypot(grades.coef_[0, 0], grades.thresholds_[0]), rel=1e-9)
+    assert slope == pytest.approx(np.hypot(grades.coef_[0, 0], grades.thresholds_[0] / 2.0), rel=1e-9)

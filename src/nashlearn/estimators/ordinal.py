@@ -52,8 +52,8 @@ class NashOrdinalClassifier(DecidingNash, BaseNash):
         As for :class:`NashClassifier`.
     decision : {"auto", "scores", "equilibrium"}, default="auto"
         Answer with the largest score, or with the largest entry of ``p``, which is a median of the probabilities ``q``
-        of the labels where there is smoothing. ``"auto"`` takes the largest ``p`` unless there are only two grades, where both
-        are the same; ``decision_`` says which.
+        of the labels where there is smoothing. ``"auto"`` takes the largest ``p`` unless there are only two grades,
+        where both are the same; ``decision_`` says which.
 
     Attributes
     ----------
