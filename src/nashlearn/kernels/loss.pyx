@@ -1,6 +1,6 @@
 """The loss that others derive from, and the solver of rows that serves them all."""
 
-from libc.math cimport NAN, isnan
+from libc.math cimport INFINITY, NAN, isnan
 from libc.string cimport memset
 from nashlearn.kernels.checks cimport (
     DOUBLE,
@@ -229,6 +229,36 @@ def risk_rows(Loss loss not None, q, found):
     with nogil:
         for i in range(n):
             out[i] = loss.risk(q_at + i * loss.k, room.at)
+
+
+def top_rows(scores, found):
+    """The largest entry of every row of ``scores`` (n, k), float32 or float64, NaN where there is one, into ``found``."""
+    cdef bint single = is_single(scores, "scores")
+    cdef Kind kind = SINGLE if single else DOUBLE
+    cdef Py_ssize_t n = extent(scores, "scores", 0), k = extent(scores, "scores", 1)
+    cdef const void* rows = matrix(scores, "scores", kind, n, k)
+    cdef void* out = vector_out(found, "found", kind, n)
+    with nogil:
+        if single:
+            _tops(<const float*> rows, n, k, <float*> out)
+        else:
+            _tops(<const double*> rows, n, k, <double*> out)
+
+
+cdef void _tops(const real* scores, Py_ssize_t n, Py_ssize_t k, real* found) noexcept nogil:
+    cdef Py_ssize_t i, j
+    cdef real top
+    for i in range(n):
+        if real is double:
+            found[i] = simd_top(scores + i * k, k)
+        else:
+            top = <float> -INFINITY
+            for j in range(k):
+                if not scores[i * k + j] <= top:  # a NaN stays, once it is met
+                    top = scores[i * k + j]
+                    if isnan(top):
+                        break
+            found[i] = top
 
 
 def certify_rows(Loss loss not None, scores, q, p, gap, entropy):

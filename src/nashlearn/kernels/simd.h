@@ -87,19 +87,24 @@ static inline ptrdiff_t simd_excess(const double *RESTRICT x, ptrdiff_t n, doubl
     return (ptrdiff_t)number;
 }
 
-/* The t with sum_j [x_j - top - t]_+ = mass, where `top` is the largest entry.
+/* The t with sum_j [x_j - top - t]_+ = mass, where `top` is the largest entry, and how many entries exceed it.
 
    Newton's iteration from t = -mass: the sum is convex and falling in t, so the iterates rise to the root and stop,
    exactly, once the support no longer shrinks. Working relative to `top` keeps full precision for entries of any size.
    Cost: O(n) for each of the few iterations. */
-static inline double simd_threshold(const double *x, ptrdiff_t n, double top, double mass) {
+static inline double simd_supported(const double *x, ptrdiff_t n, double top, double mass, ptrdiff_t *count) {
     double t = -mass;
-    ptrdiff_t count, support = n + 1;
+    ptrdiff_t support = n + 1;
     for (;;) {
-        double total = simd_above(x, n, top, t, &count);
-        if (count >= support || count == 0) return t; /* 0: a NaN, or mass lost to rounding */
-        t = (total - mass) / (double)count;
-        support = count;
+        double total = simd_above(x, n, top, t, count);
+        if (*count >= support || *count == 0) return t; /* 0: a NaN, or mass lost to rounding */
+        t = (total - mass) / (double)*count;
+        support = *count;
     }
+}
+
+static inline double simd_threshold(const double *x, ptrdiff_t n, double top, double mass) {
+    ptrdiff_t count;
+    return simd_supported(x, n, top, mass, &count);
 }
 #endif
