@@ -135,7 +135,7 @@ def _letters(n: int, does: str = "fit", **parameters: Any) -> Job:
     X, y = words.data[:n], words.target[:n]
     if does == "fit":
         return lambda: NashTagger(**parameters).fit(X, y)
-    model = NashTagger(max_iter=5).fit(X, y)
+    model = NashTagger(max_iter=5, **parameters).fit(X, y)
     return lambda: getattr(model, does)(X)
 
 
@@ -146,16 +146,6 @@ def _chunks(n: int, **parameters: Any) -> Job:
     data = datasets.load_chunking("train")
     X, y = TokenFeatures(spelling=False).transform(data.data[:n]), data.target[:n]
     return lambda: NashTagger(**parameters).fit(X, y)
-
-
-def _scattered(n_jobs: int = 1) -> Job:
-    """Chains with as many nodes and labels as handwritten words have, at random scores."""
-    from nashlearn import games
-
-    rng = np.random.default_rng(8)
-    game = games.markov([26] * 8, [(i, i + 1) for i in range(7)])
-    scores = (rng.standard_normal((300, 8, 26)), rng.standard_normal((300, 7, 26, 26)))
-    return lambda: game.solve(scores, smoothing=0.5, tol=1e-3, n_jobs=n_jobs)
 
 
 def _treebank(n: int = 400, **parameters: Any) -> Job:
@@ -258,7 +248,7 @@ def _of_kernels() -> Iterator[tuple[str, Callable[[], Job]]]:
         for predicts in (False, True):
             what = "predict" if predicts else "fit"
             yield f"kernels: {what}, gamma = {gamma}, C = {C:g}", partial(_digits, gamma, C, predicts)
-    yield "kernels: MNIST, 3,000 rows", partial(_mnist, 3000)
+    yield "kernels: MNIST, 1,000 rows", partial(_mnist, 1000)
 
 
 def _of_growth() -> Iterator[tuple[str, Callable[[], Job]]]:
@@ -319,7 +309,7 @@ def _of_markov() -> Iterator[tuple[str, Callable[[], Job]]]:
         made = partial(_chunks, 1500, smoothing=smoothing, alpha=1e-5, max_iter=10, tol=1e-9)
         yield f"markov: CoNLL-2000, 1,500 sentences, 10 iterations, smoothing {smoothing:g}", made
     yield "markov: predict, 2,000 words", partial(_letters, 2000, "predict")
-    yield "markov: 300 chains at scattered scores", _scattered
+    yield "markov: strategies, 1,000 words", partial(_letters, 1000, "strategy")
 
 
 def _of_torch() -> Iterator[tuple[str, Callable[[], Job]]]:
@@ -366,7 +356,7 @@ THREADED: dict[str, Callable[[int], Job]] = {
     "rows: costs, 100,000 × 10": lambda jobs: _game(lambda games: games.cost(_costs(10)), (100_000, 10), n_jobs=jobs),
     "matchings: 200 of 20": lambda jobs: _game(lambda games: games.matching(20), (200, 20, 20), n_jobs=jobs),
     "trees: 400 of 15": lambda jobs: _game(lambda games: games.arborescence(15), (400, 15, 16), n_jobs=jobs),
-    "chains: 300 at scattered scores": _scattered,
+    "chains: strategies, 2,000 words": lambda jobs: _letters(2000, "strategy", n_jobs=jobs),
     "tagger: 3,000 words, 20 iterations": lambda jobs: _letters(3000, max_iter=20, tol=1e-9, n_jobs=jobs),
     "matcher: 300 pairs of sets": lambda jobs: _fit("NashMatcher", partial(_pairs, 300), alpha=1e-2, n_jobs=jobs),
     "parser: 300 sentences": lambda jobs: _fit("NashParser", partial(_trees, 300), alpha=1e-2, n_jobs=jobs),
