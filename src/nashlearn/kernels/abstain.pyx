@@ -13,7 +13,7 @@ there: ``F = c + min_M (1 - c) M + tau_M`` with ``d tau_M / dM = -1 / |support|`
 
 from libc.math cimport INFINITY, NAN, isnan
 from nashlearn.kernels.quadratic cimport MatrixLoss
-from nashlearn.kernels.simd cimport simd_excess, simd_max, simd_sum, simd_supported, simd_top
+from nashlearn.kernels.simd cimport simd_excess, simd_gathered, simd_max, simd_sum, simd_top
 
 
 cdef double _ranked(const double* scores, Py_ssize_t k, Py_ssize_t s, double* first) noexcept nogil:
@@ -62,14 +62,14 @@ cdef class Abstain(MatrixLoss):
                 q[j] = p[j] = NAN
             p[k] = NAN
             return top
-        tau = simd_supported(f, k, top, 1.0, &above)
+        tau = simd_gathered(f, k, top, 1.0, p, &above)
         certain = above <= self.s
         if not certain:
             tau = _ranked(f, k, self.s, q) - top
         above = simd_excess(f, k, top, tau, p)
-        share = 1.0 / above if certain else 1.0 - c
+        share = 1.0 / max(above, 1) if certain else 1.0 - c
         for j in range(k):
-            q[j] = share if p[j] > 0.0 else 0.0
+            q[j] = share * (p[j] > 0.0)
         if certain:
             p[k] = 0.0
             return top + (1.0 + tau)

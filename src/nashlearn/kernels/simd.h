@@ -15,7 +15,9 @@
 #define SIMD(clauses) SIMD_TEXT(omp simd clauses)
 #define RESTRICT restrict
 #endif
+#define SIMD_PAIRS 4
 #define SIMD_SHORT 12
+#define SIMD_GATHERED 32
 
 /* `body` for j = 0 .. n - 1, in the order of the loop where the row is short, else with the clauses given. */
 #define SIMD_LOOP(n, clauses, body)                      \
@@ -60,9 +62,26 @@ static inline double simd_dot(const double *x, const double *y, ptrdiff_t n) {
     return total;
 }
 
-/* Sum and number of the entries of x - top that exceed t; the number in doubles, so that lanes are of one kind. */
+/* Sum and number of the entries of x - top that exceed t. Rows that are short, but not the shortest, take two sums at
+   a time, which halves the wait for additions; in others the number is counted in doubles, so that lanes are of one kind. */
 static inline double simd_above(const double *x, ptrdiff_t n, double top, double t, ptrdiff_t *count) {
-    double total = 0.0, number = 0.0;
+    double total = 0.0, other = 0.0, number = 0.0;
+    if (n >= SIMD_PAIRS && n < SIMD_SHORT) {
+        ptrdiff_t j = 0, above = 0;
+        for (; j + 1 < n; j += 2) {
+            double first = x[j] - top, second = x[j + 1] - top;
+            total += first > t ? first : 0.0;
+            other += second > t ? second : 0.0;
+            above += (first > t) + (second > t);
+        }
+        if (j < n) {
+            double last = x[j] - top;
+            total += last > t ? last : 0.0;
+            above += last > t;
+        }
+        *count = above;
+        return total + other;
+    }
     SIMD_LOOP(n, reduction(+ : total, number), double excess = x[j] - top; total += excess > t ? excess : 0.0;
               number += excess > t ? 1.0 : 0.0;);
     *count = (ptrdiff_t)number;
@@ -106,5 +125,18 @@ static inline double simd_supported(const double *x, ptrdiff_t n, double top, do
 static inline double simd_threshold(const double *x, ptrdiff_t n, double top, double mass) {
     ptrdiff_t count;
     return simd_supported(x, n, top, mass, &count);
+}
+
+/* The same, with room for n numbers: of a long row it keeps those that can count, t never being below -mass, and so
+   passes over the row once. */
+static inline double simd_gathered(const double *RESTRICT x, ptrdiff_t n, double top, double mass, double *RESTRICT room,
+                                   ptrdiff_t *count) {
+    ptrdiff_t kept = 0;
+    if (n < SIMD_GATHERED) return simd_supported(x, n, top, mass, count);
+    for (ptrdiff_t j = 0; j < n; j++) {
+        room[kept] = x[j];
+        kept += x[j] - top > -mass;
+    }
+    return simd_supported(room, kept, top, mass, count);
 }
 #endif
