@@ -208,10 +208,10 @@ def _tables(records: list[Seen], threads: list[Seen], other: str) -> list[dict[s
         report.table("Row by row", each, columns, rows),
     ]
     if threads:
-        rows = [
-            [one["job"], report.seconds(one["one"]["wall"]), report.seconds(one["two"]["wall"]), f"{one['speed_up']:.2f}"]
-            for one in threads
-        ]  # fmt: skip
+        rows = []
+        for one in threads:
+            walls = [report.seconds(one[count]["wall"]) for count in ("one", "two")]
+            rows.append([one["job"], *walls, f"{one['speed_up']:.2f}"])
         note = "Wall clock of this version, least of interleaved turns."
         tables.append(report.table("Two threads", note, ["job", "one thread", "two", "speed-up"], rows))
     return tables
