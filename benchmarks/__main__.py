@@ -21,6 +21,7 @@ PARTS = (
     "scale_out",
 )
 ON_DEVICE = ("torch_losses", "torch_costs", "torch_chains", "torch_head")  # for CUDA: only when asked for by name
+PAGE = (*PARTS, *ON_DEVICE, "compare")  # of results; the last has a program of its own
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -40,7 +41,7 @@ def main() -> None:
         print(f"== {part}", flush=True)
         tables, records = importlib.import_module(f"benchmarks.{part}").run()
         report.save(part, tables, records)
-        report.write_page(PARTS + ON_DEVICE)
+        report.write_page(PAGE)
         for one in tables:
             print(report.show(one), flush=True)
 

@@ -1,173 +1,269 @@
 """``python -m benchmarks.compare OTHER [job ...]``: this checkout against another one, in one run.
 
-Every job uses public names only, so that it runs in both. Processes of the two take turns on one thread; a job is
-run once to warm up, then timed. What counts is the ratio of the least times, and whether both end at the same
-certified objective.
+Jobs use public names only, so that they run in both. Each checkout has a process of one thread; the two take turns at
+a job, which has run before, so that compiled code is loaded. What counts is the ratio of the least times, and whether
+both end at the same certified value. Then this checkout's jobs of several threads are timed with one and with two.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-TURNS = 3  # processes of each checkout
-REPEATS = 3  # timed runs in each
+sys.path.insert(1, str(ROOT))  # for processes of the other checkout, whose first entry is this file's folder
 
+from benchmarks import report  # noqa: E402
+from benchmarks.__main__ import PAGE  # noqa: E402
+from benchmarks.compare_jobs import JOBS, THREADED, Job  # noqa: E402
 
-def _rows(n: int, d: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n, d))
-    return X, (X @ rng.normal(size=(d, k)) + 3 * rng.normal(size=(n, k))).argmax(axis=1)
-
-
-def _costs(k: int) -> np.ndarray:
-    return np.random.default_rng(1).random((k, k)) * (1 - np.eye(k))
-
-
-def _fit(estimator: str, *loss: Any, **parameters: Any) -> Callable[[Any, Any], Callable[[], Any]]:
-    """A job that fits an estimator to data."""
-
-    def made(X: Any, y: Any) -> Callable[[], Any]:
-        import nashlearn
-
-        return lambda: getattr(nashlearn, estimator)(*loss, **parameters).fit(X, y)
-
-    return made
-
-
-def _sequences(n: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    rng = np.random.default_rng(2)
-    W, sizes = rng.normal(size=(20, 6)), rng.integers(3, 25, size=n)
-    X = [rng.normal(size=(size, 20)) for size in sizes]
-    return X, [(x @ W + 2 * rng.normal(size=(len(x), 6))).argmax(axis=1) for x in X]
-
-
-def _grids(n: int) -> tuple[list[Any], list[np.ndarray]]:
-    rng, at = np.random.default_rng(3), np.arange(64).reshape(8, 8)
-    edges = np.vstack([np.c_[at[:, :-1].ravel(), at[:, 1:].ravel()], np.c_[at[:-1].ravel(), at[1:].ravel()]])
-    y = [(rng.random(64) < 0.5).astype(int) for _ in range(n)]
-    return [(label[:, None] + rng.normal(size=(64, 3)), edges) for label in y], y
-
-
-def _pairs(n: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    rng = np.random.default_rng(4)
-    y = [rng.permutation(int(size)) for size in rng.integers(4, 13, size=n)]
-    X = [np.eye(len(one))[one][:, :, None] + 1.5 * rng.normal(size=(len(one), len(one), 5)) for one in y]
-    return X, y
-
-
-def _trees(n: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    rng = np.random.default_rng(5)
-    y = [np.r_[0, [rng.integers(1, i + 1) for i in range(1, size)]] for size in rng.integers(4, 20, size=n)]
-    X = [np.eye(len(one) + 1)[one][:, :, None] + 1.5 * rng.normal(size=(len(one), len(one) + 1, 5)) for one in y]
-    return X, y
-
-
-def _game(make: Callable[[Any], Any], shape: tuple[int, ...], **options: Any) -> Callable[[], Any]:
-    from nashlearn import games
-
-    game, scores = make(games), np.random.default_rng(6).normal(size=shape)
-    return lambda: game.solve(scores, **options)
-
-
-def _treebank() -> Callable[[], Any]:
-    """Hashed features of real sentences, a few passes over them."""
-    from nashlearn import datasets, parsing
-
-    sentences = [one for one in datasets.load_treebank("en_ewt-r2.3", "dev") if len(one) < 40][:400]
-    X, y = parsing.HashedSentences(sentences), [one.heads for one in sentences]
-    return lambda: parsing.text_parser(max_iter=3, random_state=0).fit(X, y)
-
-
-def _letters() -> Callable[[], Any]:
-    """Handwritten words."""
-    from nashlearn import datasets
-
-    words = datasets.load_ocr_letters()
-    return _fit("NashTagger", max_iter=20)(words.data[:1500], words.target[:1500])
-
-
-JOBS: dict[str, Callable[[], Callable[[], Any]]] = {
-    "zero-one, 12,000 x 60, 8 labels": lambda: _fit("NashClassifier")(*_rows(12_000, 60, 8)),
-    "costs, 4,000 x 60, 8 labels": lambda: _fit("NashClassifier", _costs(8))(*_rows(4000, 60, 8)),
-    "ordinal, 12,000 x 60, 8 grades": lambda: _fit("NashOrdinalClassifier")(*_rows(12_000, 60, 8)),
-    "abstaining, 4,000 x 60, 8 labels": lambda: _fit("NashAbstainer")(*_rows(4000, 60, 8)),
-    "Gaussian kernel, 1,200 x 20": lambda: _fit("NashClassifier", kernel="rbf")(*_rows(1200, 20, 4)),
-    "tagger, 400 sequences": lambda: _fit("NashTagger")(*_sequences(400)),
-    "tagger, exact, 60 sequences": lambda: _fit("NashTagger", smoothing=0.0, max_iter=60)(*_sequences(60)),
-    "tagger, 1,500 handwritten words": _letters,
-    "grids of 8 x 8, 60": lambda: _fit("NashMarkovNetwork", exact=False, max_iter=40)(*_grids(60)),
-    "matcher, 80 pairs of sets": lambda: _fit("NashMatcher", alpha=1e-2)(*_pairs(80)),
-    "parser, 80 sentences": lambda: _fit("NashParser", alpha=1e-2)(*_trees(80)),
-    "hashed parser, 400 sentences": _treebank,
-    "game: zero-one, 200,000 x 10": lambda: _game(lambda games: games.zero_one(10), (200_000, 10)),
-    "game: costs, 50,000 x 8": lambda: _game(lambda games: games.cost(_costs(8)), (50_000, 8)),
-    "game: absolute, 200,000 x 10": lambda: _game(lambda games: games.absolute(10), (200_000, 10)),
-    "game: matchings, 200 of 20": lambda: _game(lambda games: games.matching(20), (200, 20, 20)),
-    "game: trees, 200 of 15": lambda: _game(lambda games: games.arborescence(15), (200, 15, 16)),
+TURNS = 5  # of each checkout at a job
+MORE = 3  # times as many where the ratio is above LIMIT
+LONG, FEW = 8.0, 2  # turns of a job that takes so many seconds
+LEAST = 0.1  # seconds of a turn, filled by as many calls as it takes
+LIMIT = 1.0
+# One thread, and the same instructions for compilers that would take all that the processor has.
+SETTINGS = {
+    **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"),
+    "NUMBA_CPU_NAME": "haswell",
+    "NASHLEARN_CPU": "v3",
 }
 
+Seen = dict[str, Any]
 
-def work(names: list[str]) -> None:
-    """Time jobs in this process and print what was seen as JSON."""
+
+def _judge(found: Any) -> tuple[float, float]:
+    """A number by which two runs can be compared, and the certified gap where there is one."""
+    if hasattr(found, "objective_"):
+        return float(found.objective_), float(found.dual_gap_)
+    if hasattr(found, "value"):
+        return float(np.sum(found.value)), float(np.max(found.gap))
+    arrays = found if isinstance(found, (tuple, list)) else (found,)
+    arrays = [one.detach().double().numpy() if hasattr(one, "detach") else np.asarray(one) for one in arrays]
+    # Weighted, since what is returned often sums to a constant.
+    return float(sum(np.sin(np.arange(one.size)) @ one.ravel() for one in arrays if one.dtype.kind in "biuf")), math.nan
+
+
+def _turn(job: Job, calls: int) -> tuple[float, float]:
+    """CPU and wall seconds of a call."""
+    began, clock = time.perf_counter(), time.process_time()
+    for _ in range(calls):
+        job()
+    return (time.process_time() - clock) / calls, (time.perf_counter() - began) / calls
+
+
+def work() -> None:
+    """Make and time the jobs that are asked for, a JSON list a line: a name, and threads where it is one of several."""
     import nashlearn
 
     warnings.simplefilter("ignore")
-    seen: dict[str, Any] = {"where": str(Path(nashlearn.__file__).parent)}
-    for name in names:
-        job = JOBS[name]()
-        found = job()
-        times = []
-        for _ in range(REPEATS):
-            began = time.process_time()
-            job()
-            times.append(time.process_time() - began)
-        value = found.objective_ if hasattr(found, "objective_") else float(np.sum(found.value))
-        gap = found.dual_gap_ if hasattr(found, "dual_gap_") else float(np.max(found.gap))
-        seen[name] = {"seconds": min(times), "value": float(value), "gap": float(gap)}
-    print(json.dumps(seen))
+    print(json.dumps(str(Path(nashlearn.__file__).parent)), flush=True)
+    made: dict[str, tuple[Job, int]] = {}
+    for line in sys.stdin:
+        name, *threads = json.loads(line)
+        if line not in made:
+            made = {key: value for key, value in made.items() if json.loads(key)[0] == name}
+            try:
+                job = THREADED[name](*threads) if threads else JOBS[name]()
+                began = time.process_time()
+                value, gap = _judge(job())
+            except (ImportError, FileNotFoundError) as missing:
+                print(json.dumps({"missing": str(missing)}), flush=True)
+                continue
+            seconds = time.process_time() - began
+            if seconds < LONG:  # else the first call will do, whatever it compiled
+                seconds, _ = _turn(job, 1)
+            made[line] = job, max(1, math.ceil(LEAST / max(seconds, 1e-6)))
+            print(json.dumps({"value": value, "gap": gap, "seconds": seconds}), flush=True)
+        else:
+            cpu, wall = _turn(*made[line])
+            print(json.dumps({"cpu": cpu, "wall": wall}), flush=True)
+
+
+class Worker:
+    """A process of a checkout that is asked for one thing at a time."""
+
+    def __init__(self, root: Path):
+        environment = {**os.environ, **SETTINGS, "PYTHONPATH": str(root / "src")}
+        command = [sys.executable, str(Path(__file__)), "--work"]
+        self._process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        where = self._read()
+        if not where.startswith(str(root)):
+            raise RuntimeError(f"another nashlearn than that of {root} was imported: {where}")
+
+    def _read(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError("the process that runs a job has ended; what it said is above")
+        return json.loads(line)
+
+    def ask(self, *what: Any) -> None:
+        """Ask for a job to be made, if it is new, or else to be timed."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(what) + "\n")
+        self._process.stdin.flush()
+
+    def told(self, *what: Any) -> Seen:
+        """Ask, and wait for what it says."""
+        self.ask(*what)
+        return self._read()
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def _in_turns(asked: dict[str, tuple[Worker, tuple[Any, ...]]], clock: str) -> dict[str, Seen]:
+    """Least times of two; more turns where the second's is above the limit. Nothing where a package or data miss."""
+    found = {side: worker.told(*what) for side, (worker, what) in asked.items()}
+    missing = [one["missing"] for one in found.values() if "missing" in one]
+    if missing:
+        print(f"{next(iter(asked.values()))[1][0]}: not run: {missing[0]}", flush=True)
+        return {}
+    turns = FEW if max(one["seconds"] for one in found.values()) > LONG else TURNS
+    for one in found.values():
+        one["cpu"] = one["wall"] = math.inf
+    for _ in range(MORE):
+        for turn in range(turns):
+            for side in sorted(asked, reverse=bool(turn % 2)):
+                worker, what = asked[side]
+                seen = worker.told(*what)
+                found[side] |= {name: min(seen[name], found[side][name]) for name in ("cpu", "wall")}
+        before, now = found.values()
+        if now[clock] <= LIMIT * before[clock]:
+            break
+    return found
+
+
+def _compared(pair: dict[str, Worker], name: str) -> Seen:
+    found = _in_turns({side: (worker, (name,)) for side, worker in pair.items()}, "cpu")
+    if not found:
+        return found
+    before, now = found["before"], found["now"]
+    print(f"{name:60s} {before['cpu']:9.3g} s {now['cpu']:9.3g} s {now['cpu'] / before['cpu']:6.2f}", flush=True)
+    return {"job": name, "ratio": now["cpu"] / before["cpu"], **found}
+
+
+def _threaded(worker: Worker, name: str) -> Seen:
+    found = _in_turns({"one": (worker, (name, 1)), "two": (worker, (name, 2))}, "wall")
+    if not found:
+        return found
+    speed_up = found["one"]["wall"] / found["two"]["wall"]
+    print(f"{name:60s} {found['one']['wall']:9.3g} s {found['two']['wall']:9.3g} s {speed_up:6.2f}", flush=True)
+    return {"job": name, "speed_up": speed_up, **found}
+
+
+def _mean(records: list[Seen]) -> float:
+    return math.exp(sum(math.log(one["ratio"]) for one in records) / len(records))
+
+
+def _tables(records: list[Seen], threads: list[Seen], other: str) -> list[dict[str, Any]]:
+    def certified(one: Seen) -> str:
+        return f"{one['value']:.8g}" + ("" if math.isnan(one["gap"]) else f", {one['gap']:.0e}")
+
+    parts = list(dict.fromkeys(one["job"].partition(":")[0] for one in records))
+    summary = []
+    for part in parts:
+        own = [one for one in records if one["job"].startswith(f"{part}:")]
+        ratios = [one["ratio"] for one in own]
+        summary.append([part, str(len(own)), f"{_mean(own):.2f}", f"{min(ratios):.2f}", f"{max(ratios):.2f}"])
+    ratios = [one["ratio"] for one in records]
+    summary.append(["all", str(len(records)), f"{_mean(records):.2f}", f"{min(ratios):.2f}", f"{max(ratios):.2f}"])
+    note = (
+        f"CPU time of this version over that of {other}, one thread, AVX2 for both, least of interleaved turns of warm "
+        "processes; geometric means of the rows below."
+    )
+    rows = [
+        [
+            one["job"],
+            report.seconds(one["before"]["cpu"]),
+            report.seconds(one["now"]["cpu"]),
+            f"{one['ratio']:.2f}",
+            certified(one["before"]),
+            certified(one["now"]),
+        ]
+        for one in records
+    ]
+    columns = ["row", "before", "now", "now / before", "value and gap before", "now"]
+    each = "Values are objectives, sums of games' values, or weighted sums of what is returned, with the largest gap."
+    tables = [
+        report.table("Against the version before", note, ["part", "rows", "mean", "least", "most"], summary),
+        report.table("Row by row", each, columns, rows),
+    ]
+    if threads:
+        rows = []
+        for one in threads:
+            walls = [report.seconds(one[count]["wall"]) for count in ("one", "two")]
+            rows.append([one["job"], *walls, f"{one['speed_up']:.2f}"])
+        note = "Wall clock of this version, least of interleaved turns."
+        tables.append(report.table("Two threads", note, ["job", "one thread", "two", "speed-up"], rows))
+    return tables
+
+
+def _run(root: Path, names: list[str], at_once: int) -> list[Seen]:
+    """All jobs, so many at a time, each by a pair of processes."""
+    pairs: SimpleQueue[dict[str, Worker]] = SimpleQueue()
+    for _ in range(at_once):
+        pairs.put({"before": Worker(root), "now": Worker(ROOT)})
+
+    def one(name: str) -> Seen:
+        pair = pairs.get()
+        try:
+            return _compared(pair, name)
+        finally:
+            pairs.put(pair)
+
+    with ThreadPoolExecutor(at_once) as pool:
+        found = [seen for seen in pool.map(one, names) if seen]
+    for _ in range(at_once):
+        for worker in pairs.get().values():
+            worker.close()
+    return found
 
 
 def main() -> None:
-    """Compare, print, and store the ratios."""
+    """Compare, print, and store the ratios where all jobs were run."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.compare", description=__doc__)
-    parser.add_argument("other", type=Path, help="root of the other checkout")
+    parser.add_argument("other", type=Path, nargs="?", help="root of the other checkout")
     parser.add_argument("jobs", nargs="*", metavar="job", help="beginnings of their names; all by default")
+    parser.add_argument("--called", default="the other checkout", help="what the other one is called in the tables")
+    parser.add_argument("--at-once", type=int, default=1, help="jobs at a time, on a machine with cores to spare")
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    names = [name for name in JOBS if not arguments.jobs or name.startswith(tuple(arguments.jobs))]
     if arguments.work:
-        return work(names)
-    best: dict[Path, dict[str, Any]] = {arguments.other.resolve(): {}, ROOT: {}}
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-    for turn in range(TURNS):
-        for root in sorted(best, reverse=bool(turn % 2)):
-            command = [sys.executable, str(Path(__file__)), str(root), *names, "--work"]
-            environment = {**os.environ, **threads, "PYTHONPATH": str(root / "src")}
-            seen = json.loads(subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE).stdout)
-            if not seen.pop("where").startswith(str(root)):
-                raise RuntimeError(f"another nashlearn than that of {root} was imported")
-            for name, one in seen.items():
-                best[root][name] = min(one, best[root].get(name, one), key=lambda result: result["seconds"])
-    other, here = best[arguments.other.resolve()], best[ROOT]
-    print(f"{'job':36s} {'before':>9s} {'now':>9s} {'ratio':>6s}   value before, gap; now, gap")
-    for name in names:
-        a, b = other[name], here[name]
-        print(
-            f"{name:36s} {a['seconds']:8.3f}s {b['seconds']:8.3f}s {b['seconds'] / a['seconds']:6.2f}   "
-            f"{a['value']:.8g}, {a['gap']:.1e}; {b['value']:.8g}, {b['gap']:.1e}"
-        )
+        return work()
+    if arguments.other is None:
+        parser.error("the root of the other checkout is missing")
+    wanted = tuple(arguments.jobs) or ("",)
+    names = [name for name in JOBS if name.startswith(wanted)]
+    records = _run(arguments.other.resolve(), names, arguments.at_once)
+    worker = Worker(ROOT)
+    threads = [seen for name in THREADED if name.startswith(wanted) and (seen := _threaded(worker, name))]
+    worker.close()
+    for one in _tables(records, threads, arguments.called)[:: 1 if not arguments.jobs else 2]:
+        print(report.show(one))
+    if not arguments.jobs:
+        everything = {"other": arguments.called, "at_once": arguments.at_once, "load": os.getloadavg()[0]}
+        tables = _tables(records, threads, arguments.called)
+        report.save("compare", tables, {**everything, "rows": records, "threads": threads})
+        report.write_page(PAGE)
     return None
 
 

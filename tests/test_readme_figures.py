@@ -7,7 +7,7 @@ import re
 import pytest
 
 from benchmarks import quoted, report
-from benchmarks.__main__ import ON_DEVICE, PARTS
+from benchmarks.__main__ import PAGE
 from benchmarks.figures import ROOT, Claim, Page
 from benchmarks.readme import PAGES
 
@@ -83,4 +83,4 @@ def test_words_about_figures_are_true():
 
 
 def test_the_page_of_benchmarks_is_that_of_the_files():
-    assert (report.RESULTS / "README.md").read_text(encoding="utf-8") == report.page(PARTS + ON_DEVICE)
+    assert (report.RESULTS / "README.md").read_text(encoding="utf-8") == report.page(PAGE)

@@ -146,8 +146,8 @@ def _risk(X: Any, y: Any, weight: Any, task: _Task, w: np.ndarray, smoothing: fl
     return means
 
 
-def _shares(class_weight: Any, seen: RowFacts) -> np.ndarray:
-    """What a row of weight 1 of each class is of the weighted mean."""
+def _shares(class_weight: Any, seen: RowFacts) -> tuple[np.ndarray, float]:
+    """What a row of weight 1 of each class is of the weighted mean, and the sum of all weights."""
     factors = np.ones(seen.labels.size)
     if isinstance(class_weight, str) and class_weight == "balanced":
         factors = seen.counts[:, 0].sum() / (seen.labels.size * seen.counts[:, 0])
@@ -156,7 +156,7 @@ def _shares(class_weight: Any, seen: RowFacts) -> np.ndarray:
     total = factors @ seen.counts[:, 1]
     if not total > 0:
         raise ValueError("sample_weight must be positive for at least one row; all rows have weight 0.")
-    return factors / total
+    return factors / total, float(total)
 
 
 def _metric(design: Any, squares: np.ndarray, alpha: float) -> np.ndarray:
@@ -205,14 +205,15 @@ def fit_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     classes = estimator._arranged(seen.labels, y)
     place = {label: i for i, label in enumerate(classes.tolist())}  # there may be classes without rows
     places = np.array([place[label] for label in seen.labels.tolist()])
-    share = _shares(estimator.class_weight, seen)
+    share, total = _shares(estimator.class_weight, seen)
     setting = estimator._game_and_scores(classes, d)
     game, design, mu, unit = setting.game, setting.design, setting.mu, setting.unit
     squared = share**2 @ seen.counts[:, 2]
     spread = float(np.sqrt(0.5 * squared * design.squared_diameters(share**2 @ seen.counts[:, 3:] / squared)[0]))
     if not np.isfinite(spread):
         raise ValueError("X has values so large that the squares of its rows overflow; scale the features.")
-    alpha = float(estimator.alpha) / unit
+    estimator.alpha_ = estimator._regularisation(classes.size, total)
+    alpha = estimator.alpha_ / unit
     task = _Task(seen.labels, places, share, alpha, game, design, np.sqrt(share.max() * seen.squares))
     problem = PartitionedProblem(parts, _evaluate, task, design.size)
     previous = estimator._previous(classes)
@@ -222,6 +223,7 @@ def fit_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
         problem,
         _RowDescent(design, [mu] if mu else [game.scale * part for part in _SCHEDULE], mu, metric),
         [tokenize(X, y, sample_weight), classes, estimator._game.costs, estimator.smoothing_],
+        alpha=estimator.alpha_,
         unit=unit,
         start=None if previous is None else previous.w.ravel(),
         advice=lambda: scaling_advice([np.sqrt(seen.squares)]),

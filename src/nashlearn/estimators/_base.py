@@ -46,6 +46,7 @@ class RowTraining(Training):
     """What the estimators of one label per row are told besides."""
 
     _: KW_ONLY
+    alpha: Any = "auto"
     gamma: Any = "scale"
     degree: float = 3
     coef0: float = 0.0
@@ -119,9 +120,11 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
         self._check_classes(labels)
         classes = self._arranged(labels, given)
         codes = known_positions(classes, y, "is not among the classes")
-        X, codes, omega, kept = self._weighted(X, y, codes, sample_weight)
+        X, codes, weight, kept = self._weighted(X, y, codes, sample_weight)
+        omega = weight / weight.sum()
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         setting = self._game_and_scores(classes, X.shape[1])
+        self.alpha_ = self._regularisation(classes.size, float(weight.sum()))
         problem, method = self._posed(setting, X, codes, omega, rng)
         spread = float(np.sqrt(0.5 * (omega**2 @ problem.squared_diameters())))
         if not np.isfinite(spread):
@@ -131,6 +134,7 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
             problem,
             method,
             [X, codes, omega, classes, self._game.costs, self.smoothing_],
+            alpha=self.alpha_,
             unit=setting.unit,
             random_state=rng,
             start=self._previous(classes),
@@ -145,7 +149,7 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
         self, setting: Setting, X: Any, codes: np.ndarray, omega: np.ndarray, rng: np.random.Generator
     ) -> tuple[Any, Method]:
         """The training problem, and the method that suits it."""
-        alpha = float(self.alpha) / setting.unit
+        alpha = self.alpha_ / setting.unit
         if self.kernel is None:
             problem = Problem(X, codes, omega, alpha, setting.game, setting.design)
             return problem, Tempered(setting.mu) if setting.mu else Linear()
@@ -174,7 +178,7 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
         then: dict[str, Any] = {"smoothing": 0.0, "intercept_scaling": 1.0}
         if "classes_" in state:
             risk = {"_sigma": np.ones(1), "_risk_means": np.array([state["_loss_of_training"]])}
-            then |= {"smoothing_": 0.0, "_largest": 1.0, **risk}
+            then |= {"smoothing_": 0.0, "alpha_": state["alpha"], "_largest": 1.0, **risk}
         return then
 
     def _arranged(self, labels: np.ndarray, y: Any) -> np.ndarray:
@@ -230,7 +234,7 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
         self._store_span(C[own], setting)
 
     def _weighted(self, X: Any, y: np.ndarray, codes: np.ndarray, sample_weight: Any) -> tuple[Any, Any, Any, Any]:
-        """The examples that count, their labels, their shares of the mean loss, and which they are."""
+        """The examples that count, their labels and weights, and which they are."""
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if self.class_weight is not None:
             if not (isinstance(self.class_weight, Mapping) or str(self.class_weight) == "balanced"):
@@ -244,7 +248,7 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
             X, codes, weight = X[kept], codes[kept], weight[kept]
             if self._pairwise():
                 X = X[:, kept]
-        return X, np.ascontiguousarray(codes, dtype=np.int64), weight / weight.sum(), kept
+        return X, np.ascontiguousarray(codes, dtype=np.int64), weight, kept
 
     def _pairwise(self) -> bool:
         """Whether ``X`` holds kernel values instead of features."""
@@ -256,7 +260,7 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
         return None
 
     def _check_parameters(self) -> None:
-        check_parameters(self, auto=("smoothing",), decision=DECISIONS)
+        check_parameters(self, auto=("alpha", "smoothing"), decision=DECISIONS)
         self._chosen_smoothing()
         if not 0 < self._constant < np.inf:
             raise ValueError(

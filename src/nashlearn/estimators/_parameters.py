@@ -65,16 +65,18 @@ def check_parameters(estimator: Any, *, auto: tuple[str, ...] = (), **choices: t
     """Refuse values that no training can use, naming the parameter and what it accepts.
 
     ``choices`` are what parameters may be that other estimators know by the same name, but with other values. Those
-    named in ``auto`` may be words too: the estimator checks them itself.
+    named in ``auto`` may be ``"auto"`` too.
     """
     given = estimator.get_params(deep=False)
-    for name in ("alpha", "tol"):
+    chosen = [name for name in auto if isinstance(given[name], str)]
+    for name in chosen:
+        if given[name] != "auto":
+            raise ValueError(f"{name} must be 'auto' or a number; got {given[name]!r}.")
+    for name in {"alpha", "tol"}.difference(chosen):
         value = number(given[name], name)
         if not 0 < value < np.inf:
             raise ValueError(f"{name} must be a positive, finite number; got {value!r}.")
-    for name in ("alpha", "smoothing"):
-        if name in auto:
-            continue
+    for name in {"alpha", "smoothing"}.difference(chosen):
         value = number(given.get(name, 0.0), name)
         if value != 0 and not (_LEAST <= abs(value) <= _MOST):
             raise ValueError(f"{name} must lie between {_LEAST} and {_MOST}; got {value!r}.")

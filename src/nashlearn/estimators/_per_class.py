@@ -26,6 +26,10 @@ class PerClassNash(BaseNash):
     def _make_game(self, classes: np.ndarray) -> Any:
         raise NotImplementedError
 
+    def _auto_alpha(self, k: int) -> float:
+        # LogisticRegression keeps the difference of two classes' weights: its square is twice that of both together.
+        return 2.0 if k == 2 else 1.0
+
     @property
     def _bias(self) -> float:
         """The constant feature, 0 without one."""

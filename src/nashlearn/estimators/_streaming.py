@@ -16,6 +16,9 @@ from nashlearn.training.methods.stream import Stream, opened, stepped
 __all__ = ["StreamingNash"]
 
 
+_OF_STREAMS = 1e-3  # alpha="auto": nobody knows how many rows a stream will have
+
+
 def _linear(estimator: Any) -> bool:
     if estimator.kernel is not None:
         raise AttributeError(f"partial_fit is linear and needs kernel=None; got {estimator.kernel!r}.")
@@ -26,7 +29,7 @@ class StreamingNash:
     """``partial_fit`` of the linear estimators."""
 
     classes_: np.ndarray
-    alpha: float
+    alpha: Any
     class_weight: Any
 
     @available_if(_linear)
@@ -59,7 +62,8 @@ class StreamingNash:
         codes = known_positions(known, y, "is not among the classes")
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         setting = estimator._game_and_scores(known, X.shape[1])
-        alpha, omega = float(self.alpha) / setting.unit, weight * self._class_factors(known)[codes]
+        estimator.alpha_ = _OF_STREAMS if isinstance(self.alpha, str) else float(self.alpha)
+        alpha, omega = estimator.alpha_ / setting.unit, weight * self._class_factors(known)[codes]
         problem = Problem(X, codes, omega, alpha, setting.game, setting.design)
         if stream is None:
             stream = opened(problem, setting.unit * estimator._stored() if fitted else None, setting.mu)

@@ -71,6 +71,18 @@ class TemperedNash:
         """The feature that intercepts and thresholds are the weights of."""
         return CONSTANT.chosen(self.intercept_scaling, "intercept_scaling", self.kernel)
 
+    def _regularisation(self, k: int, total: float) -> float:
+        """The number that ``alpha`` says for ``k`` classes and rows of this total weight.
+
+        ``"auto"`` is what LogisticRegression's ``C = 1`` would be.
+        """
+        estimator: Any = self
+        return self._auto_alpha(k) / total if isinstance(estimator.alpha, str) else float(estimator.alpha)
+
+    def _auto_alpha(self, k: int) -> float:
+        """``alpha`` times the number of rows at ``C = 1``."""
+        return 1.0
+
     def _temper(self, largest: float) -> None:
         """Keep the smoothing and the scale ``s`` of the loss that will be trained on."""
         self.smoothing_, self._largest = self._chosen_smoothing(), largest

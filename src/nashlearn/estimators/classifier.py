@@ -47,8 +47,11 @@ class NashClassifier(DecidingNash, PerClassNash):
         cross-validation, is left out of training. ``"absolute"`` and ``"squared"`` measure the distance between the
         ranks of classes. A callable maps the number of classes to a game of :mod:`nashlearn.games`, say
         ``lambda k: games.absolute(k, values=[0, 1, 5])``.
-    alpha : float, default=1e-3
-        Regularisation against the mean loss, positive: ``C = 1 / (n alpha)`` of LogisticRegression.
+    alpha : "auto" or float, default="auto"
+        Regularisation against the mean loss, positive: ``C = 1 / (n alpha)`` of LogisticRegression, and
+        ``2 / (n alpha)`` for two classes, of which it keeps one vector. ``"auto"`` is its ``C = 1``: one over the
+        number of rows, or over the sum of their weights, and twice that for two classes; in ``partial_fit`` 1e-3.
+        ``alpha_`` says which.
     smoothing : "auto" or float, default="auto"
         What the adversary is paid for entropy, ``m`` above: relative to the largest cost, 0 or between 1e-9 and 1e9.
         ``"auto"`` is 1 for linear models and 0, the exact game, with a kernel: smoothing makes a support vector of
@@ -102,8 +105,8 @@ class NashClassifier(DecidingNash, PerClassNash):
         Labels, sorted.
     options_ : ndarray
         What ``predict`` may answer: ``classes_``, or the names or indices of the rows of a cost matrix.
-    smoothing_ : float
-        The smoothing that was trained with.
+    smoothing_, alpha_ : float
+        The smoothing and the regularisation that was trained with.
     coef_, intercept_ : ndarray (k, d) and (k,), or (1, d) and (1,) for two classes
         Weights, shaped as those of LogisticRegression.
         A kernel model has ``dual_coef_`` (k or 1, support vectors) in place of ``coef_``, with ``support_`` and

@@ -18,13 +18,19 @@ larger of ``tau_1`` and of that at which the largest ``q`` is ``1 - c``, so that
 
 from libc.math cimport INFINITY, NAN, isnan, log
 from nashlearn.kernels.quadratic cimport MatrixLoss, prox_room
-from nashlearn.kernels.simd cimport simd_excess, simd_max, simd_sum, simd_threshold, simd_top
+from nashlearn.kernels.simd cimport simd_excess, simd_gathered, simd_max, simd_sum, simd_threshold, simd_top
 from nashlearn.kernels.vectors cimport vec_exponentials, vec_softmax_turn
 
 
 cdef double _ranked(const double* scores, Py_ssize_t k, Py_ssize_t s, double* first) noexcept nogil:
     """The score of rank ``s + 1 <= k``, by insertion into the largest so far. Expected O(k + s^2 log k)."""
     cdef Py_ssize_t i, j
+    cdef double best = -INFINITY, second = -INFINITY
+    if s == 1:  # as for every cost up to 1/2: without a branch that would be guessed wrong
+        for j in range(k):
+            second = max(second, min(best, scores[j]))
+            best = max(best, scores[j])
+        return second
     for j in range(k):
         if j > s and scores[j] <= first[s]:
             continue
@@ -57,52 +63,44 @@ cdef class Abstain(MatrixLoss):
         return max(prox_room(self.options, self.k), 2 * self.k * sizeof(double))
 
     cdef double equilibrium(self, const double* f, double* q, double* p, void* room) noexcept nogil:
-        cdef double top = simd_top(f, self.k), c = self.cost, tau, mass = 0.0
-        cdef Py_ssize_t j, k = self.k, support = 0, above = 0, level
+        cdef double top = simd_top(f, self.k), c = self.cost, tau, mass, share
+        cdef Py_ssize_t j, k = self.k, above, level
         cdef bint certain
         if isnan(top):
             for j in range(k):
                 q[j] = p[j] = NAN
             p[k] = NAN
             return top
-        tau = simd_threshold(f, k, top, 1.0)
-        for j in range(k):
-            support += f[j] - top > tau
-        certain = support <= self.s
+        tau = simd_gathered(f, k, top, 1.0, p, &above)
+        certain = above <= self.s
         if not certain:
             tau = _ranked(f, k, self.s, q) - top
+        above = simd_excess(f, k, top, tau, p)
+        share = 1.0 / max(above, 1) if certain else 1.0 - c
         for j in range(k):
-            p[j] = max(f[j] - top - tau, 0.0)
-            mass += p[j]
-            above += p[j] > 0.0
-        p[k] = 0.0 if certain else max(1.0 - mass, 0.0)
+            q[j] = share * (p[j] > 0.0)
+        if certain:
+            p[k] = 0.0
+            return top + (1.0 + tau)
+        mass = simd_sum(p, k)
+        p[k] = max(1.0 - mass, 0.0)
         level = self.s - above  # labels at tau that complete the first s
         for j in range(k):
-            if p[j] > 0.0:
-                q[j] = 1.0 / support if certain else 1.0 - c
-            elif not certain and level >= 0 and f[j] - top == tau:
+            if f[j] - top == tau and level >= 0:
                 q[j] = 1.0 - c if level > 0 else 1.0 - self.s * (1.0 - c)
                 level -= 1
-            else:
-                q[j] = 0.0
-        return top + (1.0 + tau if certain else c + (1.0 - c) * mass + tau)
+        return top + (c + (1.0 - c) * mass + tau)
 
     cdef double gain(self, const double* p, double* reward) noexcept nogil:
-        cdef double total = 0.0
+        cdef double total = simd_sum(p, self.k)
         cdef Py_ssize_t j
-        for j in range(self.k):
-            total += p[j]
         for j in range(self.k):
             reward[j] += total - p[j]
         return self.cost * p[self.k]
 
     cdef double risk(self, const double* q, void* room) noexcept nogil:
-        cdef double total = 0.0, top = 0.0
-        cdef Py_ssize_t j
-        for j in range(self.k):
-            total += q[j]
-            top = max(top, q[j])
-        return min(self.cost * total, total - top)
+        cdef double total = simd_sum(q, self.k)
+        return min(self.cost * total, total - simd_max(q, self.k, 0.0))
 
     cdef double cap(self, const double* f, double top, double mu, void* room) noexcept nogil:
         """The ``tau`` beyond ``top``, the largest score, at which the largest ``q`` is ``1 - c``.

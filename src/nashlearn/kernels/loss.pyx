@@ -338,6 +338,36 @@ def gain_rows(Loss loss not None, p, out):
                 found[i * k + j] += common
 
 
+def top_rows(scores, found):
+    """Write the largest entry of every row of ``scores`` (n, k) into ``found`` (n,); NaN where a row holds one."""
+    cdef bint single = is_single(scores, "scores")
+    cdef Kind kind = SINGLE if single else DOUBLE
+    cdef Py_ssize_t n = extent(scores, "scores", 0), k = extent(scores, "scores", 1)
+    cdef const void* rows = matrix(scores, "scores", kind, n, k)
+    cdef void* out = vector_out(found, "found", kind, n)
+    with nogil:
+        if single:
+            _tops(<const float*> rows, n, k, <float*> out)
+        else:
+            _tops(<const double*> rows, n, k, <double*> out)
+
+
+cdef void _tops(const real* scores, Py_ssize_t n, Py_ssize_t k, real* found) noexcept nogil:
+    cdef Py_ssize_t i, j
+    cdef real top
+    for i in range(n):
+        if real is double:
+            found[i] = simd_top(scores + i * k, k)
+        else:
+            top = <float> -INFINITY
+            for j in range(k):
+                if not scores[i * k + j] <= top:  # a NaN stays, once it is met
+                    top = scores[i * k + j]
+                    if isnan(top):
+                        break
+            found[i] = top
+
+
 def certify_rows(Loss loss not None, scores, q, p, gap, entropy):
     """Gaps and entropies of strategies from anywhere, for scores (n, k) in float64."""
     cdef Py_ssize_t i, n = extent(scores, "scores", 0), k = loss.k

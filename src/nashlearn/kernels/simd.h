@@ -15,7 +15,9 @@
 #define SIMD(clauses) SIMD_TEXT(omp simd clauses)
 #define RESTRICT restrict
 #endif
+#define SIMD_PAIRS 4
 #define SIMD_SHORT 12
+#define SIMD_GATHERED 32
 
 /* `body` for j = 0 .. n - 1, in the order of the loop where the row is short, else with the clauses given. */
 #define SIMD_LOOP(n, clauses, body)                      \
@@ -60,9 +62,26 @@ static inline double simd_dot(const double *x, const double *y, ptrdiff_t n) {
     return total;
 }
 
-/* Sum and number of the entries of x - top that exceed t; the number in doubles, so that lanes are of one kind. */
+/* Sum and number of the entries of x - top that exceed t. Rows that are short, but not the shortest, take two sums at
+   a time, which halves the wait for additions; in others the number is counted in doubles, so that lanes are of one kind. */
 static inline double simd_above(const double *x, ptrdiff_t n, double top, double t, ptrdiff_t *count) {
-    double total = 0.0, number = 0.0;
+    double total = 0.0, other = 0.0, number = 0.0;
+    if (n >= SIMD_PAIRS && n < SIMD_SHORT) {
+        ptrdiff_t j = 0, above = 0;
+        for (; j + 1 < n; j += 2) {
+            double first = x[j] - top, second = x[j + 1] - top;
+            total += first > t ? first : 0.0;
+            other += second > t ? second : 0.0;
+            above += (first > t) + (second > t);
+        }
+        if (j < n) {
+            double last = x[j] - top;
+            total += last > t ? last : 0.0;
+            above += last > t;
+        }
+        *count = above;
+        return total + other;
+    }
     SIMD_LOOP(n, reduction(+ : total, number), double excess = x[j] - top; total += excess > t ? excess : 0.0;
               number += excess > t ? 1.0 : 0.0;);
     *count = (ptrdiff_t)number;
@@ -87,19 +106,37 @@ static inline ptrdiff_t simd_excess(const double *RESTRICT x, ptrdiff_t n, doubl
     return (ptrdiff_t)number;
 }
 
-/* The t with sum_j [x_j - top - t]_+ = mass, where `top` is the largest entry.
+/* The t with sum_j [x_j - top - t]_+ = mass, where `top` is the largest entry, and how many entries exceed it.
 
    Newton's iteration from t = -mass: the sum is convex and falling in t, so the iterates rise to the root and stop,
    exactly, once the support no longer shrinks. Working relative to `top` keeps full precision for entries of any size.
    Cost: O(n) for each of the few iterations. */
-static inline double simd_threshold(const double *x, ptrdiff_t n, double top, double mass) {
+static inline double simd_supported(const double *x, ptrdiff_t n, double top, double mass, ptrdiff_t *count) {
     double t = -mass;
-    ptrdiff_t count, support = n + 1;
+    ptrdiff_t support = n + 1;
     for (;;) {
-        double total = simd_above(x, n, top, t, &count);
-        if (count >= support || count == 0) return t; /* 0: a NaN, or mass lost to rounding */
-        t = (total - mass) / (double)count;
-        support = count;
+        double total = simd_above(x, n, top, t, count);
+        if (*count >= support || *count == 0) return t; /* 0: a NaN, or mass lost to rounding */
+        t = (total - mass) / (double)*count;
+        support = *count;
     }
+}
+
+static inline double simd_threshold(const double *x, ptrdiff_t n, double top, double mass) {
+    ptrdiff_t count;
+    return simd_supported(x, n, top, mass, &count);
+}
+
+/* The same, with room for n numbers: of a long row it keeps those that can count, t never being below -mass, and so
+   passes over the row once. */
+static inline double simd_gathered(const double *RESTRICT x, ptrdiff_t n, double top, double mass, double *RESTRICT room,
+                                   ptrdiff_t *count) {
+    ptrdiff_t kept = 0;
+    if (n < SIMD_GATHERED) return simd_supported(x, n, top, mass, count);
+    for (ptrdiff_t j = 0; j < n; j++) {
+        room[kept] = x[j];
+        kept += x[j] - top > -mass;
+    }
+    return simd_supported(room, kept, top, mass, count);
 }
 #endif

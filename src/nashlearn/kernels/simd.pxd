@@ -9,4 +9,8 @@ cdef extern from "simd.h" nogil:
     double simd_above(const double* x, Py_ssize_t n, double top, double t, Py_ssize_t* count) noexcept
     double simd_within(const double* x, Py_ssize_t n, double top, double t, double u, Py_ssize_t* count) noexcept
     Py_ssize_t simd_excess(const double* x, Py_ssize_t n, double top, double t, double* p) noexcept
+    double simd_supported(const double* x, Py_ssize_t n, double top, double mass, Py_ssize_t* count) noexcept
+    double simd_gathered(
+        const double* x, Py_ssize_t n, double top, double mass, double* room, Py_ssize_t* count
+    ) noexcept
     double simd_threshold(const double* x, Py_ssize_t n, double top, double mass) noexcept

@@ -18,23 +18,33 @@ With ``mu H(q)`` added to the adversary's reward the predictor plays the same ``
 from libc.math cimport INFINITY, NAN, isnan
 from nashlearn.kernels.blocks cimport BLOCK, Block, block_zero_one
 from nashlearn.kernels.loss cimport Certificate, Loss, lose_row
-from nashlearn.kernels.simd cimport simd_above, simd_excess, simd_max, simd_sum, simd_threshold, simd_top, simd_within
+from nashlearn.kernels.simd cimport (
+    simd_excess,
+    simd_gathered,
+    simd_max,
+    simd_sum,
+    simd_threshold,
+    simd_top,
+    simd_within,
+)
 from nashlearn.kernels.vectors cimport vec_softmax_turn
 
 cdef enum:
     _SHORT = 128  # rows of more labels fill the lanes by themselves, and leave the cache together
 
 
-cdef double _cap(const double* g, Py_ssize_t m, double top, double t, double a) noexcept nogil:
+cdef double _cap(
+    const double* g, Py_ssize_t m, double top, double t, double a, Py_ssize_t capped
+) noexcept nogil:
     """The ``u`` with ``sum_{j < m} min([u + g_j - top - t]_+, u) = a``: how far ``q`` rises, times ``a``.
+
+    ``capped`` entries exceed the threshold ``t``.
 
     Newton's iteration from above, on the distances below the threshold alone, so that ``u`` stays exact where ``a`` is
     tiny beside the scores.
     """
-    cdef Py_ssize_t capped, free, reached = m + 1
-    cdef double u, total
-    simd_above(g, m, top, t, &capped)
-    u = a / capped
+    cdef Py_ssize_t free, reached = m + 1
+    cdef double u = a / capped, total
     while True:
         total = simd_within(g, m, top, t, u, &free)
         if free >= reached:
@@ -56,11 +66,13 @@ cdef class ZeroOne(Loss):
         return ZeroOne, (self.k,)
 
     cdef double equilibrium(self, const double* f, double* q, double* p, void* room) noexcept nogil:
-        cdef double top = simd_top(f, self.k), t = simd_threshold(f, self.k, top, 1.0)
-        cdef Py_ssize_t j, count = simd_excess(f, self.k, top, t, p)
-        cdef double share = 1.0 / count if count else NAN
+        cdef Py_ssize_t j, count
+        cdef double top = simd_top(f, self.k), t = simd_gathered(f, self.k, top, 1.0, p, &count)
+        cdef double share
+        count = simd_excess(f, self.k, top, t, p)
+        share = 1.0 / count if count else NAN
         for j in range(self.k):
-            q[j] = share if p[j] > 0.0 or count == 0 else 0.0
+            q[j] = share * (p[j] > 0.0)  # without a branch that would be guessed wrong; NaN where the share is
         return top + (t + 1.0)
 
     cdef double gain(self, const double* p, double* reward) noexcept nogil:
@@ -74,9 +86,9 @@ cdef class ZeroOne(Loss):
         return simd_sum(q, self.k) - simd_max(q, self.k, 0.0)
 
     cdef void prox(self, Py_ssize_t m, const double* g, double a, double* q, double* p, void* room) noexcept nogil:
-        cdef double top = simd_max(g, m, g[0]), t = simd_threshold(g, m, top, 1.0), u = _cap(g, m, top, t, a)
-        cdef double scale = 1.0 / a, excess
-        cdef Py_ssize_t j
+        cdef Py_ssize_t j, count
+        cdef double top = simd_max(g, m, g[0]), t = simd_gathered(g, m, top, 1.0, p, &count), excess
+        cdef double u = _cap(g, m, top, t, a, count), scale = 1.0 / a
         for j in range(m):
             excess = g[j] - top - t
             p[j] = max(excess, 0.0)

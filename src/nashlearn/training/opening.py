@@ -30,16 +30,24 @@ def _opened_checkpoint(estimator: Any, *data: Any) -> Checkpoint | None:
 
 
 def train_as_asked(
-    estimator: Any, problem: Any, method: Method, data: Sequence[Any], *, unit: float = 1.0, **more: Any
+    estimator: Any,
+    problem: Any,
+    method: Method,
+    data: Sequence[Any],
+    *,
+    alpha: float | None = None,
+    unit: float = 1.0,
+    **more: Any,
 ) -> Trained:
     """:func:`train` with the parameters of the estimator; ``data`` are what its checkpoint belongs to.
 
-    ``alpha`` regularises the loss divided by ``unit``: the problem's own regularisation is ``alpha / unit``.
+    ``alpha``, that of the estimator where none is given, regularises the loss divided by ``unit``: the problem's own
+    regularisation is ``alpha / unit``.
     """
     return train(
         problem,
         method,
-        alpha=float(estimator.alpha) / unit,
+        alpha=float(estimator.alpha if alpha is None else alpha) / unit,
         unit=unit,
         tol=estimator.tol,
         max_iter=estimator.max_iter,

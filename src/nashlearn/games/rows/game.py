@@ -16,6 +16,7 @@ from nashlearn.solvers.threads import threads
 
 __all__ = ["RowGame"]
 
+_COMPILED = (np.dtype(np.float64), np.dtype(np.float32))
 _PIECE = 1 << 13  # rows that one thread solves at a time
 
 
@@ -53,7 +54,9 @@ class RowGame(Game):
         only with smoothing.
         """
         scores, smoothing = self._checked(scores), not_negative("smoothing", smoothing)
-        found = self.equilibria(scores, smoothing, joblib.effective_n_jobs(n_jobs), start)
+        # Asking joblib takes as long as a row, and where there is one piece nothing hangs on its answer.
+        jobs = 1 if n_jobs is None and len(scores) <= _PIECE else joblib.effective_n_jobs(n_jobs)
+        found = self.equilibria(scores, smoothing, jobs, start)
         self._warn(found.gap, tol)
         return found
 
@@ -108,18 +111,21 @@ class RowGame(Game):
     def _checked(self, scores: np.ndarray) -> np.ndarray:
         """Scores of the right shape and of a type that is compiled."""
         scores = np.asarray(scores)
-        if scores.dtype not in (np.float32, np.float64):
+        if scores.dtype not in _COMPILED:
             if scores.dtype.kind not in "biuf":
                 raise ValueError(f"scores must be real numbers; got dtype {scores.dtype}")
             scores = scores.astype(np.float64)
         if scores.ndim != 2 or scores.shape[1] != self.n_labels:
             hint = "; use scores[None, :] for a single row" if scores.ndim == 1 else ""
             raise ValueError(f"scores must have shape (n, {self.n_labels}); got {scores.shape}{hint}")
-        top = scores.max(axis=1, initial=-np.inf)
-        if np.isposinf(top).any():
-            raise ValueError(f"scores must be finite or -inf; row {np.isposinf(top).argmax()} holds +inf")
-        self._possible(top)
-        return np.require(scores, requirements=("C", "A"))
+        scores = np.require(scores, requirements=("C", "A"))
+        top = np.empty(len(scores), scores.dtype)
+        kernels.top_rows(scores, top)
+        if not np.isfinite(top).all():
+            if np.isposinf(top).any():
+                raise ValueError(f"scores must be finite or -inf; row {np.isposinf(top).argmax()} holds +inf")
+            self._possible(top)
+        return scores
 
     def _possible(self, top: np.ndarray) -> None:
         """Refuse rows whose largest score leaves no label."""
