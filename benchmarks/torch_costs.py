@@ -31,7 +31,7 @@ def _measured(b: int, k: int, spread: float, repeats: int) -> dict[str, Any]:
     L = np.random.default_rng(k).uniform(size=(k, k))
     np.fill_diagonal(L, 0.0)
     inputs = _inputs(b, k, spread, torch.float32)
-    game, zero_one = nt.NashLoss(L).cuda(), nt.NashLoss("zero_one")
+    game, zero_one = (nt.NashLoss(loss, smoothing=0.0).cuda() for loss in (L, "zero_one"))
     step = _step(game, inputs)
     found = _graphed(step, len(inputs)) if k <= WIDEST else step
     steps = {"cost matrix": found, "zero-one": _graphed(_step(zero_one, inputs), len(inputs))}
@@ -39,7 +39,7 @@ def _measured(b: int, k: int, spread: float, repeats: int) -> dict[str, Any]:
         steps["predict_proba"] = lambda i: game.predict_proba(inputs[i % len(inputs)][0])
     took = interleaved(steps, repeats)
     some = [(x.detach()[:HOST_ROWS], y[:HOST_ROWS]) for x, y in inputs[:1]]
-    on_host = nt.NashLoss(L)
+    on_host = nt.NashLoss(L, smoothing=0.0)
 
     def by_host() -> Any:
         x = some[0][0].cpu().requires_grad_()
@@ -51,8 +51,8 @@ def _measured(b: int, k: int, spread: float, repeats: int) -> dict[str, Any]:
         by_host()
     torch.cuda.synchronize()
     took["host"] = (time.perf_counter() - begin) / 3 * b / HOST_ROWS
-    each = nt.NashLoss(L, reduction="none").cuda()(some[0][0], some[0][1]).double().cpu()
-    right = nt.NashLoss(L, reduction="none")(some[0][0].cpu().double(), some[0][1].cpu())
+    each = nt.NashLoss(L, reduction="none", smoothing=0.0).cuda()(some[0][0], some[0][1]).double().cpu()
+    right = nt.NashLoss(L, reduction="none", smoothing=0.0)(some[0][0].cpu().double(), some[0][1].cpu())
     return {"b": b, "k": k, "spread": spread, "seconds": took, "error": float((each - right).abs().max())}
 
 

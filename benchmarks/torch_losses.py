@@ -134,7 +134,7 @@ def _against_cross_entropy(b: int, k: int, dtype: Any, repeats: int) -> list[dic
     import nashlearn.torch as nt
 
     torch._dynamo.reset()
-    ours, theirs = nt.NashLoss("zero_one"), torch.nn.functional.cross_entropy
+    ours, theirs = nt.NashLoss("zero_one", smoothing=0.0), torch.nn.functional.cross_entropy
     ours_compiled = torch.compile(ours, dynamic=False, fullgraph=True)
     theirs_compiled = torch.compile(lambda x, y: torch.nn.functional.cross_entropy(x, y), dynamic=False)
     records = []
@@ -171,14 +171,14 @@ def _among_losses(b: int, k: int, dtype: Any, repeats: int) -> dict[str, Any]:
     import nashlearn.torch as nt
 
     inputs = _inputs(b, k, 1.0, dtype)
-    losses = {name: nt.NashLoss(name) for name in ("zero_one", *LOSSES)}
+    losses = {name: nt.NashLoss(name, smoothing=0.0) for name in ("zero_one", *LOSSES)}
     steps = {name: _graphed(_step(loss, inputs), len(inputs)) for name, loss in losses.items()}
     took = interleaved(steps, repeats)
     if k == 10:
         L = np.random.default_rng(0).uniform(size=(k, k))
         np.fill_diagonal(L, 0.0)
         some = [(x.detach()[:HOST_ROWS].cpu().requires_grad_(), y[:HOST_ROWS].cpu()) for x, y in inputs]
-        took["cost matrix, a row"] = _seconds(_step(nt.NashLoss(L), some)) / HOST_ROWS
+        took["cost matrix, a row"] = _seconds(_step(nt.NashLoss(L, smoothing=0.0), some)) / HOST_ROWS
     return {"b": b, "k": k, "dtype": str(dtype).removeprefix("torch."), "seconds": took}
 
 

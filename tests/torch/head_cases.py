@@ -49,7 +49,7 @@ def reference(leaves, target, smoothing, weight=None, reduction="mean", grad=Non
     if smoothing:
         value = tempered(scores, target, smoothing, weight, reduction)
     else:
-        value = nt.functional.nash_loss(scores, target, weight=weight, reduction=reduction)
+        value = nt.functional.nash_loss(scores, target, weight=weight, reduction=reduction, smoothing=0.0)
     value.backward(None if grad is None else grad.double())
     return value.detach(), [None if x is None else x.grad for x in (h, w, b)]
 
@@ -57,7 +57,7 @@ def reference(leaves, target, smoothing, weight=None, reduction="mean", grad=Non
 def on_scores(leaves, target, smoothing):
     """Value and gradient by the scores, in float64 from the scores on, which are rounded as the leaves are."""
     scores = torch.nn.functional.linear(*leaves).detach().double().requires_grad_()
-    value = tempered(scores, target, smoothing) if smoothing else nt.functional.nash_loss(scores, target)
+    value = tempered(scores, target, smoothing) if smoothing else nt.functional.nash_loss(scores, target, smoothing=0.0)
     return value.detach(), torch.autograd.grad(value, scores)[0]
 
 

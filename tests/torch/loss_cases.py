@@ -42,9 +42,9 @@ NAMED = {
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-6, torch.bfloat16: 2e-2, torch.float16: 2e-3}
 
 
-def module(name: str, **settings):
+def module(name: str, smoothing: float = 0.0, **settings):
     loss, own = FOUR[name][0]
-    return nt.NashLoss(loss, **own, **settings)
+    return nt.NashLoss(loss, smoothing=smoothing, **own, **settings)
 
 
 def draw(*shape, dtype=torch.float64, device="cpu", spread=1.0, seed=0):

@@ -66,7 +66,7 @@ def test_rows_are_split_where_tables_are_large(monkeypatch):
 def test_values_gradients_and_strategies_on_cuda(size, spread, dtype):
     k, m = size
     L = costs_of(k, m)
-    game, loss = games.cost(L), nt.NashLoss(L, reduction="none").cuda()
+    game, loss = games.cost(L), nt.NashLoss(L, reduction="none", smoothing=0.0).cuda()
     scores = draw(67, k, dtype=dtype, device="cuda", spread=spread)
     if k > 2:
         scores[::3, 1] = -torch.inf
@@ -87,7 +87,7 @@ def test_ties_and_rows_without_a_value(device):
     scores = (draw(300, 12).mul(2).round() / 2).to(device)
     scores[7, 3], scores[9], scores[11, 2] = torch.nan, -torch.inf, torch.inf
     value, q, p = pivots.solve(scores, torch.tensor(L), keep_p=True)
-    loss = nt.NashLoss(L, reduction="none").to(device)
+    loss = nt.NashLoss(L, reduction="none", smoothing=0.0).to(device)
     y = labels(12, 300, device=device)
     found = loss(scores, y)
     bad = torch.zeros(300, dtype=torch.bool, device=device)
@@ -103,14 +103,14 @@ def test_ties_and_rows_without_a_value(device):
 @pytest.mark.parametrize("size", [(10, 10), (70, 3)], ids=str)
 def test_a_label_out_of_range_gives_nan_on_cuda(size):
     scores = draw(4, size[0], device="cuda")
-    value = nt.NashLoss(costs_of(*size), reduction="none").cuda()(scores, torch.tensor([0, 99, -100, 1], device="cuda"))
+    value = nt.NashLoss(costs_of(*size), reduction="none", smoothing=0.0).cuda()(scores, torch.tensor([0, 99, -100, 1], device="cuda"))
     assert value.isnan().tolist() == [False, True, False, False] and value[2] == 0
 
 
 @needs_cuda
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_a_cuda_graph_replays_it_without_a_copy_to_the_host(reduction):
-    loss = nt.NashLoss(costs_of(10, 10), reduction=reduction).cuda()
+    loss = nt.NashLoss(costs_of(10, 10), reduction=reduction, smoothing=0.0).cuda()
     scores, y = draw(100, 10, device="cuda").requires_grad_(), labels(10, 100, device="cuda")
 
     def step():

@@ -86,9 +86,9 @@ def test_ties_give_a_subgradient(dtype, device, way):
         weight.copy_(weight.round())
         h.copy_(h.round())
     other = (draw(40, 4, 64, seed=3)[0].mul(2).round() / 2).to(device)
-    value = nt.functional.linear_nash_loss(h, weight, target, reduction="none")
+    value = nt.functional.linear_nash_loss(h, weight, target, reduction="none", smoothing=0.0)
     dh = torch.autograd.grad(value.sum(), h)[0].double()
-    elsewhere = nt.functional.linear_nash_loss(other, weight.double(), target, reduction="none")
+    elsewhere = nt.functional.linear_nash_loss(other, weight.double(), target, reduction="none", smoothing=0.0)
     plane = value.double() + (dh * (other - h.double())).sum(1)
     assert (elsewhere - plane).min() >= -20 * TOLERANCE[dtype]
 
@@ -99,7 +99,7 @@ def test_a_class_that_every_row_plays(device, way):
     with torch.no_grad():
         bias[5] += 0.9
     target[:1500] = 5
-    value = nt.functional.linear_nash_loss(h, weight, target, bias)
+    value = nt.functional.linear_nash_loss(h, weight, target, bias, smoothing=0.0)
     right, gradients = reference((h, weight, bias), target, 0.0)
     assert_near(value, right, torch.float64)
     for ours, theirs in zip(torch.autograd.grad(value, (h, weight, bias)), gradients, strict=True):
@@ -196,22 +196,28 @@ def test_autocast_gives_float32_and_gradients_of_the_parameters_type(smoothing, 
 
 @pytest.mark.filterwarnings("ignore:Sparse invariant checks:UserWarning")  # PyTorch's own, at to_dense
 @on_each_device
-def test_predictions_without_full_scores(device, small_chunks):
-    head = nt.NashHead(4, 30, device=device, dtype=torch.float64)
+@both_losses
+def test_predictions_without_full_scores(smoothing, device, small_chunks):
+    head = nt.NashHead(4, 30, device=device, dtype=torch.float64, smoothing=smoothing)
     h = draw(21, 4, 30, device=device)[0].detach().reshape(3, 7, 4)
     scores = torch.nn.functional.linear(h, head.weight, head.bias).detach()
     found = head.top(h, 5)
     assert torch.allclose(found.values, scores.topk(5).values)
     assert torch.allclose(scores.gather(-1, found.indices), found.values)
     assert torch.equal(head.predict(h), scores.argmax(-1))
-    p = head.predict_proba(h)
+    p = head.strategy(h)
     assert p.is_sparse
     assert p.shape == (3, 7, 30)
-    right = nt.functional.predict_proba(scores.reshape(21, 30)).reshape(3, 7, 30)
+    right = nt.functional.strategy(scores.reshape(21, 30)).reshape(3, 7, 30)
     assert torch.allclose(p.to_dense(), right)
     assert p._nnz() == (right != 0).sum()
     assert head.predict(h[0, 0]).shape == ()
-    assert torch.allclose(head.predict_proba(h[0, 0]).to_dense(), right[0, 0])
+    assert torch.allclose(head.strategy(h[0, 0]).to_dense(), right[0, 0])
+    q = head.predict_proba(h)
+    assert q.is_sparse == (smoothing == 0)
+    right = nt.functional.predict_proba(scores.reshape(21, 30), smoothing=smoothing).reshape(3, 7, 30)
+    assert torch.allclose(q.to_dense() if smoothing == 0 else q, right)
+    assert head.predict_proba(h[:0]).shape == (0, 7, 30)
     assert head.top(h[:0], 2).indices.shape == (0, 7, 2)
 
 

@@ -56,7 +56,7 @@ def test_values_gradients_and_predictions_are_the_games(name, dtype, device):
 def test_every_class_count(name, k, spread, device):
     scores = draw(37, k, device=device, spread=spread).requires_grad_()
     y = labels(k, 37, device=device)
-    value = nt.functional.nash_loss(scores, y, name, reduction="sum")
+    value = nt.functional.nash_loss(scores, y, name, reduction="sum", smoothing=0.0)
     value.backward()
     right, q = expected(NAMED[name](k), scores, y)
     assert_near(value, right.sum(), torch.float64)
@@ -71,10 +71,10 @@ def test_every_class_count(name, k, spread, device):
 def test_long_rows_on_cuda(name, k, spread, dtype):
     scores = draw(6, k, dtype=dtype, device="cuda", spread=spread).requires_grad_()
     y = labels(k, 6, device="cuda")
-    value = nt.functional.nash_loss(scores, y, name, reduction="none")
+    value = nt.functional.nash_loss(scores, y, name, reduction="none", smoothing=0.0)
     value.sum().backward()
     on_host = scores.detach().double().cpu().requires_grad_()
-    right = nt.functional.nash_loss(on_host, y.cpu(), "zero_one", reduction="none") if name == "zero_one" else None
+    right = nt.functional.nash_loss(on_host, y.cpu(), reduction="none", smoothing=0.0) if name == "zero_one" else None
     if right is None:
         top = on_host.detach().topk(2, 1).values
         right = top[:, 0] + 0.5 * (1 - top[:, 0] + top[:, 1]).clamp_min(0) - on_host.gather(1, y.cpu()[:, None])[:, 0]
@@ -156,15 +156,15 @@ def test_weights_ignored_targets_and_reductions(name, device):
 def test_nothing_to_learn_from(name, device):
     empty = torch.zeros(0, 4, device=device, requires_grad=True)
     none = torch.zeros(0, dtype=torch.long, device=device)
-    assert nt.functional.nash_loss(empty, none, name, reduction="sum").item() == 0
-    assert nt.functional.nash_loss(empty, none, name).isnan()
-    assert nt.functional.nash_loss(empty, none, name, reduction="none").shape == (0,)
-    nt.functional.nash_loss(empty, none, name, reduction="sum").backward()
+    assert nt.functional.nash_loss(empty, none, name, smoothing=0.0, reduction="sum").item() == 0
+    assert nt.functional.nash_loss(empty, none, name, smoothing=0.0).isnan()
+    assert nt.functional.nash_loss(empty, none, name, smoothing=0.0, reduction="none").shape == (0,)
+    nt.functional.nash_loss(empty, none, name, smoothing=0.0, reduction="sum").backward()
     assert empty.grad.shape == (0, 4)
     ignored = torch.full((3,), -100, device=device)
     scores = torch.zeros(3, 4, device=device, requires_grad=True)
-    assert nt.functional.nash_loss(scores, ignored, name).isnan()
-    nt.functional.nash_loss(scores, ignored, name, reduction="sum").backward()
+    assert nt.functional.nash_loss(scores, ignored, name, smoothing=0.0).isnan()
+    nt.functional.nash_loss(scores, ignored, name, smoothing=0.0, reduction="sum").backward()
     assert not scores.grad.any()
 
 
@@ -205,7 +205,7 @@ def test_gradients_at_ties_of_weighted_labels_have_no_mass(dtype, device):
     scores = torch.tensor([[0.0, -1.0]], dtype=dtype, device=device)
     for weight in range(1, 200):
         x = scores.clone().requires_grad_()
-        nt.NashLoss(games.zero_one(2, [float(weight), 1.0]))(x, torch.tensor([0], device=device)).backward()
+        nt.NashLoss(games.zero_one(2, [float(weight), 1.0]), smoothing=0.0)(x, torch.tensor([0], device=device)).backward()
         assert abs(x.grad.sum().item()) <= 4 * torch.finfo(dtype).eps
         assert x.grad.abs().max().item() <= 1.0
 
@@ -218,5 +218,5 @@ def test_gradients_at_ties_have_no_mass(k, device):
     scores = torch.tensor(rng.integers(-30, 1, size=(64, k)) / rng.integers(1, 30, size=(64, 1)), device=device)
     for loss in ("zero_one", games.zero_one(k, rng.integers(1, 50, size=k).astype(float))):
         x = scores.clone().requires_grad_()
-        nt.NashLoss(loss, reduction="sum")(x, torch.zeros(64, dtype=torch.int64, device=device)).backward()
+        nt.NashLoss(loss, reduction="sum", smoothing=0.0)(x, torch.zeros(64, dtype=torch.int64, device=device)).backward()
         assert x.grad.sum(1).abs().max().item() <= 1e-12

@@ -16,12 +16,13 @@ import nashlearn.torch as nt  # noqa: E402
 
 @on_each_device
 @every_loss
-def test_backward_twice_is_the_same_and_deterministic(name, device):
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_backward_twice_is_the_same_and_deterministic(name, smoothing, device):
     scores = draw(100, 4, device=device).requires_grad_()
-    value = module(name).to(device)(scores, labels(4, 100, device=device))
+    value = module(name, smoothing).to(device)(scores, labels(4, 100, device=device))
     first = torch.autograd.grad(value, scores, retain_graph=True)[0]
     second = torch.autograd.grad(value, scores)[0]
-    again = module(name).to(device)(scores, labels(4, 100, device=device))
+    again = module(name, smoothing).to(device)(scores, labels(4, 100, device=device))
     assert torch.equal(first, second)
     assert torch.equal(first, torch.autograd.grad(again, scores)[0])
     assert torch.equal(value, again)
@@ -51,9 +52,10 @@ def test_autocast_gives_float32(device):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the compiler's own
 @on_each_device
 @every_loss
-def test_compiles_without_a_graph_break(name, device):
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_compiles_without_a_graph_break(name, smoothing, device):
     torch._dynamo.reset()
-    loss = module(name).to(device)
+    loss = module(name, smoothing).to(device)
     scores = draw(16, 4, device=device).requires_grad_()
     y = labels(4, 16, device=device)
     compiled = torch.compile(lambda x, y: loss(2 * x, y), fullgraph=True, backend="aot_eager")
@@ -78,9 +80,10 @@ def test_compiles_for_every_batch_size(device):
 
 @needs_cuda
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
 @pytest.mark.parametrize(("name", "k"), [("zero_one", 10), ("zero_one", 9001), ("squared", 10)])
-def test_a_cuda_graph_replays_it(name, k, reduction):
-    loss = nt.NashLoss(name, reduction=reduction)
+def test_a_cuda_graph_replays_it(name, k, reduction, smoothing):
+    loss = nt.NashLoss(name, reduction=reduction, smoothing=smoothing)
     scores, y = draw(64, k, device="cuda").requires_grad_(), labels(k, 64, device="cuda")
 
     def step():
@@ -106,7 +109,7 @@ def test_a_cuda_graph_replays_it(name, k, reduction):
 @needs_cuda
 @pytest.mark.parametrize(("name", "k"), [("zero_one", 12), ("zero_one", 9004), ("absolute", 12)])
 def test_rows_that_begin_anywhere_in_memory(name, k):
-    loss = nt.NashLoss(name, reduction="none")
+    loss = nt.NashLoss(name, reduction="none", smoothing=0.0)
     for start in (0, 1, 2, 0):
         scores = draw(40 * k + start, device="cuda")[start:].reshape(40, k).requires_grad_()
         y = labels(k, 40 + start, device="cuda")[start:]
@@ -122,12 +125,12 @@ def test_rows_that_begin_anywhere_in_memory(name, k):
 def test_launches_are_told_to_profilers():
     knobs = pytest.importorskip("triton.knobs")
     scores, y = draw(8, 10, device="cuda").requires_grad_(), labels(10, 8, device="cuda")
-    torch.autograd.grad(nt.NashLoss()(scores, y), scores)
+    torch.autograd.grad(nt.NashLoss(smoothing=0.0)(scores, y), scores)
     heard = []
     note = lambda about: heard.append(about.get()["name"])  # noqa: E731
     knobs.runtime.launch_enter_hook.add(note)
     try:
-        torch.autograd.grad(nt.NashLoss()(scores, y), scores)
+        torch.autograd.grad(nt.NashLoss(smoothing=0.0)(scores, y), scores)
     finally:
         knobs.runtime.launch_enter_hook.remove(note)
     assert heard == ["_tile_forward", "_total", "_tile_backward"]

@@ -174,14 +174,14 @@ def linear_nash_loss(
     bias: Tensor | None = None,
     *,
     class_weight: Tensor | None = None,
-    smoothing: float = 0.0,
+    smoothing: float = SMOOTHING,
     ignore_index: int = -100,
     reduction: str = "mean",
 ) -> Tensor:
     """The zero-one loss of the scores ``h Wᵀ + b``, which are made by chunks and never kept.
 
     ``h`` is (..., d), ``weight`` (k, d), ``bias`` (k,), ``target`` (...). Equal to
-    ``nash_loss(linear(h, weight, bias), target, weight=class_weight)``; see :class:`nashlearn.torch.NashHead`.
+    ``nash_loss(linear(h, weight, bias), target, weight=class_weight, smoothing=smoothing)``; see :class:`nashlearn.torch.NashHead`.
     """
     check_settings(reduction, smoothing)
     h, weight, bias, wide = linear_inputs(h, weight, bias)

@@ -18,7 +18,7 @@ from nashlearn.torch.checks import as_array
 
 __all__ = ["SMOOTHING", "Specification", "specify"]
 
-SMOOTHING = 0.0  # the default of losses and heads, in units of the loss
+SMOOTHING = 1.0  # the default of losses and heads, in units of the loss, chosen by benchmarks/deep.py
 
 
 class Specification(NamedTuple):
