@@ -181,9 +181,7 @@ def _of_seeds(x: Any, rows: Any) -> Any:
     return x[rows] if x.dim() == 2 else x[torch.arange(len(rows), device=x.device)[:, None], rows]
 
 
-def _updated(
-    w: Any, grad: Any, mean: Any, square: Any, size: Any, decay: Any, first: Any, second: Any
-) -> None:
+def _updated(w: Any, grad: Any, mean: Any, square: Any, size: Any, decay: Any, first: Any, second: Any) -> None:
     """One step of AdamW in place; step size and decay of each member, corrections of both averages."""
     mean.lerp_(grad, 0.1)
     square.mul_(0.999).addcmul_(grad, grad, value=0.001)
@@ -224,7 +222,10 @@ def _trained(task: Task, loss: Callable[[Any, Any], Any], epochs: int, device: s
     weights = _initial(task, members, device)
     means, squares = ([torch.zeros_like(w) for w in weights] for _ in range(2))
     rise = max(1, total // 10)
-    shape = [(t + 1) / rise if t < rise else 0.5 + 0.5 * math.cos(math.pi * (t - rise) / (total - rise)) for t in range(total)]
+    shape = [
+        (t + 1) / rise if t < rise else 0.5 + 0.5 * math.cos(math.pi * (t - rise) / (total - rise))
+        for t in range(total)
+    ]
     shape = torch.tensor(shape, device=device)
     base, decays = (torch.tensor(part, device=device).repeat_interleave(SEEDS) for part in zip(*settings, strict=True))
     moment = torch.zeros(1, dtype=torch.long, device=device)
@@ -329,4 +330,8 @@ def run() -> tuple[list[dict[str, Any]], dict[str, Any]]:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     where = torch.cuda.get_device_name() if device == "cuda" else "the CPU"
     records = [record for task in _tasks(device) for record in _compared(task, device)]
-    return [_table(records, where, torch.__version__)], {"device": where, "torch": torch.__version__, "records": records}
+    return [_table(records, where, torch.__version__)], {
+        "device": where,
+        "torch": torch.__version__,
+        "records": records,
+    }

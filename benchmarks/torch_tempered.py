@@ -94,5 +94,16 @@ def run(repeats: int = 5) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         "cross-entropy as graphs; ours / the loss without smoothing as graphs; largest extra memory / that of the "
         "scores, of which the gradient is 1."
     )
-    columns = ["scores", "type", "s", "ours", "as a graph", "/ eager", "/ graph", "/ compiled graph", "/ exact", "memory"]
+    columns = [
+        "scores",
+        "type",
+        "s",
+        "ours",
+        "as a graph",
+        "/ eager",
+        "/ graph",
+        "/ compiled graph",
+        "/ exact",
+        "memory",
+    ]
     return [report.table("Tempered losses on CUDA", note, columns, rows)], {"device": device, "zero_one": records}

@@ -103,7 +103,9 @@ def test_ties_and_rows_without_a_value(device):
 @pytest.mark.parametrize("size", [(10, 10), (70, 3)], ids=str)
 def test_a_label_out_of_range_gives_nan_on_cuda(size):
     scores = draw(4, size[0], device="cuda")
-    value = nt.NashLoss(costs_of(*size), reduction="none", smoothing=0.0).cuda()(scores, torch.tensor([0, 99, -100, 1], device="cuda"))
+    value = nt.NashLoss(costs_of(*size), reduction="none", smoothing=0.0).cuda()(
+        scores, torch.tensor([0, 99, -100, 1], device="cuda")
+    )
     assert value.isnan().tolist() == [False, True, False, False] and value[2] == 0
 
 

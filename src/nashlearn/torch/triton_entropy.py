@@ -54,9 +54,7 @@ def _tile_forward(
     top, x, inverse, t, _, _ = tile_threshold(x, j, costs, mu, K, S, R, C)
     below = tl.minimum(x, t[:, None, None]) - t[:, None, None]
     mass = tl.sum(tl.sum(inverse * tl.exp2(below * (LOG2_E / mu)), 1), 1)
-    _store(
-        scores, target, weight, costs, out, numbers, n, r * K, row, live, top, t, mass, mu, ignore_index, REDUCE, K
-    )
+    _store(scores, target, weight, costs, out, numbers, n, r * K, row, live, top, t, mass, mu, ignore_index, REDUCE, K)
 
 
 @triton.jit
