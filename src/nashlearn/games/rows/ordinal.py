@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nashlearn.kernels import ordinal, squared
+import nashlearn.kernels.ordinal as absolute_kernel
+import nashlearn.kernels.squared as squared_kernel
 
 __all__ = ["Absolute", "Squared"]
 
@@ -22,7 +23,7 @@ class Absolute(NamedTuple):
 
     def compiled(self) -> Any:
         """The loss as compiled code knows it."""
-        return ordinal.Absolute(*self)
+        return absolute_kernel.Absolute(*self)
 
 
 class Squared(NamedTuple):
@@ -33,4 +34,4 @@ class Squared(NamedTuple):
 
     def compiled(self) -> Any:
         """The loss as compiled code knows it."""
-        return squared.Squared(*self)
+        return squared_kernel.Squared(*self)
