@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import nashlearn.kernels.ordinal as ordinal_kernel
+import nashlearn.kernels.ordinal as absolute_kernel
 import nashlearn.kernels.squared as squared_kernel
 
 __all__ = ["Absolute", "Squared"]
@@ -23,7 +23,7 @@ class Absolute(NamedTuple):
 
     def compiled(self) -> Any:
         """The loss as compiled code knows it."""
-        return ordinal_kernel.Absolute(*self)
+        return absolute_kernel.Absolute(*self)
 
 
 class Squared(NamedTuple):
