@@ -21,8 +21,8 @@ from nashlearn.training.checkpoint import Checkpoint
 from nashlearn.training.fingerprint import fingerprint
 
 # Rows of a Gram matrix are computed in other blocks after a resumption, and the games of networks start from other
-# messages, those of tempered rows from other strategies: there results agree as two optima to a gap do, elsewhere to the
-# last bit.
+# messages, those of tempered rows from other strategies: there results agree as two optima to a gap do, elsewhere to
+# the last bit.
 TO_THE_GAP = ("kernel", "chains", "chains exactly", "graphs", "tempered", "tempered grades", "tempered kernel")
 
 
