@@ -27,7 +27,7 @@ PARAMETERS = [
     ({"alpha": -1}, ValueError, "alpha must be a positive, finite number"),
     ({"alpha": np.nan}, ValueError, "alpha must be a positive, finite number; got nan"),
     ({"alpha": np.inf}, ValueError, "alpha must be a positive, finite number; got inf"),
-    ({"alpha": "auto"}, TypeError, "alpha must be a number; got 'auto'"),
+    ({"alpha": "much"}, ValueError, "alpha must be 'auto' or a number; got 'much'"),
     ({"alpha": None}, TypeError, "alpha must be a number; got None"),
     ({"alpha": True}, TypeError, "alpha must be a number; got True"),
     ({"tol": 0.0}, ValueError, "tol must be a positive, finite number"),

@@ -43,7 +43,8 @@ CHECKED = [NashClassifier(), NashClassifier("absolute"), NashOrdinalClassifier()
 
 
 @parametrize_with_checks(
-    [*CHECKED, *(clone(one).set_params(smoothing=0.0) for one in CHECKED)],
+    # At the optimum of an exact game scores may tie, by which predictions of some data depend on rounding: not at 1e-3.
+    [*CHECKED, *(clone(one).set_params(smoothing=0.0, alpha=1e-3) for one in CHECKED)],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_checks(estimator, check):

@@ -74,11 +74,14 @@ def _sparse_rows() -> tuple[Any, np.ndarray]:
 
 # name: (estimator, data); a tolerance that takes more than a few rounds.
 ROUTES: dict[str, tuple[Any, Any]] = {
-    "ascent": (NashClassifier(alpha=1e-3, tol=1e-9, random_state=0), _sparse_rows),
-    "newton": (NashClassifier("absolute", alpha=1e-4, tol=1e-9, random_state=0), rows),
-    "thresholds": (NashOrdinalClassifier(alpha=1e-4, tol=1e-9, random_state=0), rows),
-    "abstain": (NashAbstainer(0.3, alpha=1e-4, tol=1e-9, random_state=0), rows),
-    "kernel": (NashClassifier(kernel="rbf", alpha=1e-4, tol=1e-6, random_state=0), rows),
+    "ascent": (NashClassifier(alpha=1e-3, tol=1e-9, random_state=0, smoothing=0.0), _sparse_rows),
+    "newton": (NashClassifier("absolute", alpha=1e-4, tol=1e-9, random_state=0, smoothing=0.0), rows),
+    "thresholds": (NashOrdinalClassifier(alpha=1e-4, tol=1e-9, random_state=0, smoothing=0.0), rows),
+    "abstain": (NashAbstainer(0.3, alpha=1e-4, tol=1e-9, random_state=0, smoothing=0.0), rows),
+    "kernel": (NashClassifier(kernel="rbf", alpha=1e-4, tol=1e-6, random_state=0, smoothing=0.0), rows),
+    "tempered": (NashClassifier("absolute", alpha=1e-4, tol=1e-9, smoothing=1.0), rows),
+    "tempered grades": (NashOrdinalClassifier(alpha=1e-4, tol=1e-9, smoothing=1.0), rows),
+    "tempered kernel": (NashClassifier(kernel="rbf", alpha=1e-4, tol=1e-6, random_state=0, smoothing=1.0), rows),
     "chains": (NashTagger(alpha=1e-3, tol=1e-6), chains),
     "chains exactly": (NashTagger(alpha=1e-3, smoothing=0.0, tol=5e-2, max_iter=200), chains),
     "graphs": (NashMarkovNetwork(alpha=1e-3, tol=1e-5), squares),

@@ -21,8 +21,9 @@ from nashlearn.training.checkpoint import Checkpoint
 from nashlearn.training.fingerprint import fingerprint
 
 # Rows of a Gram matrix are computed in other blocks after a resumption, and the games of networks start from other
-# messages: there results agree as two optima to a gap do, elsewhere to the last bit.
-TO_THE_GAP = ("kernel", "chains", "chains exactly", "graphs")
+# messages, those of tempered rows from other strategies: there results agree as two optima to a gap do, elsewhere to
+# the last bit.
+TO_THE_GAP = ("kernel", "chains", "chains exactly", "graphs", "tempered", "tempered grades", "tempered kernel")
 
 
 class Killed(BaseException):
@@ -79,7 +80,7 @@ def test_a_finished_training_is_not_repeated(tmp_path):
         seen = []
         model = clone(estimator).set_params(checkpoint=tmp_path / name, callback=seen.append).fit(*data())
         rounds, objective = len(seen), model.objective_
-        assert model.fit(*data()).objective_ == pytest.approx(objective, rel=1e-12), name
+        assert model.fit(*data()).objective_ == pytest.approx(objective, rel=2e-11), name  # replies lag by so much
         assert len(seen) <= rounds + 2, name
 
 

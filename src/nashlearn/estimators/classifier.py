@@ -132,8 +132,8 @@ class NashClassifier(DecidingNash, PerClassNash):
     >>> model.dual_gap_ <= model.tol
     True
     >>> model.predict_proba(X[[0, 83]]).round(2)
-    array([[1.  , 0.  , 0.  ],
-           [0.  , 0.27, 0.73]])
+    array([[0.99, 0.01, 0.  ],
+           [0.  , 0.44, 0.56]])
     >>> costs = {"keep": {0: 0, 1: 0, 2: 9}, "throw away": {0: 1, 1: 1, 2: 0}}
     >>> NashClassifier(costs).fit(X, y).predict(X[[0, 149]])
     array(['keep', 'throw away'], dtype='<U10')

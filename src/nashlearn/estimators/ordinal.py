@@ -108,9 +108,13 @@ class NashOrdinalClassifier(DecidingNash, BaseNash):
                     stacklevel=3,
                 )
             return labels
-        grades = np.asarray(list(given), dtype=object if labels.dtype == object else None)
-        if grades.ndim != 1 or grades.size < 2 or np.unique(grades).size < grades.size:
-            raise ValueError(f"order must hold at least two grades, each once; got {given!r}.")
+        try:
+            grades = np.asarray(list(given), dtype=object if labels.dtype == object else None)
+            right = not isinstance(given, str) and grades.ndim == 1 and np.unique(grades).size == grades.size >= 2
+        except TypeError:  # no sequence, or values that do not compare
+            right = False
+        if not right:
+            raise ValueError(f"order must hold at least two grades, each once; got {given!r:.200}.")
         if unknown := [label for label in labels.tolist() if label not in grades.tolist()]:
             raise ValueError(f"order must hold every label of y; it lacks {unknown}. It is {grades.tolist()}.")
         return grades
