@@ -205,7 +205,9 @@ def test_gradients_at_ties_of_weighted_labels_have_no_mass(dtype, device):
     scores = torch.tensor([[0.0, -1.0]], dtype=dtype, device=device)
     for weight in range(1, 200):
         x = scores.clone().requires_grad_()
-        nt.NashLoss(games.zero_one(2, [float(weight), 1.0]), smoothing=0.0)(x, torch.tensor([0], device=device)).backward()
+        nt.NashLoss(games.zero_one(2, [float(weight), 1.0]), smoothing=0.0)(
+            x, torch.tensor([0], device=device)
+        ).backward()
         assert abs(x.grad.sum().item()) <= 4 * torch.finfo(dtype).eps
         assert x.grad.abs().max().item() <= 1.0
 
@@ -218,5 +220,7 @@ def test_gradients_at_ties_have_no_mass(k, device):
     scores = torch.tensor(rng.integers(-30, 1, size=(64, k)) / rng.integers(1, 30, size=(64, 1)), device=device)
     for loss in ("zero_one", games.zero_one(k, rng.integers(1, 50, size=k).astype(float))):
         x = scores.clone().requires_grad_()
-        nt.NashLoss(loss, reduction="sum", smoothing=0.0)(x, torch.zeros(64, dtype=torch.int64, device=device)).backward()
+        nt.NashLoss(loss, reduction="sum", smoothing=0.0)(
+            x, torch.zeros(64, dtype=torch.int64, device=device)
+        ).backward()
         assert x.grad.sum(1).abs().max().item() <= 1e-12

@@ -296,7 +296,10 @@ class _Each(torch.autograd.Function):
             for x, dim in zip((scores, target), in_dims, strict=False)
         )
         found = _Each.apply(scores.flatten(0, 1), target.flatten(0, 1), params, settings)
-        return tuple(x.unflatten(0, (many, -1)) if x.numel() else x.reshape(many, 0, *x.shape[1:]) for x in found), (0, 0)
+        return tuple(x.unflatten(0, (many, -1)) if x.numel() else x.reshape(many, 0, *x.shape[1:]) for x in found), (
+            0,
+            0,
+        )
 
 
 def each(scores: Tensor, target: Tensor, params: Tensor, game: tuple) -> Tensor:

@@ -75,9 +75,7 @@ def temper(
     least = torch.finfo(scores.dtype).eps / 2 / k
     tile = _TILE if scores.element_size() < 8 else (1, BLOCK)
     grid = (triton.cdiv(n, tile[0]) * triton.cdiv(k, tile[1]),)
-    _change[grid](
-        scores, numbers, target, share, live, least, n, *integers, k, columns, BLOCK, *tile, num_warps=4
-    )
+    _change[grid](scores, numbers, target, share, live, least, n, *integers, k, columns, BLOCK, *tile, num_warps=4)
     return live
 
 
