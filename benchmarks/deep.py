@@ -315,9 +315,10 @@ def _table(records: list[dict[str, Any]], where: str, version: str) -> dict[str,
         summary = _summary({r["loss"]: r["tested"][r["best"]] for r in mine})
         rows.append([task, *(_cells(name, summary[name]) for name in LOSSES)])
     note = (
-        f"Test top-1 in %, mean of {SEEDS} seeds, each loss at the one of the same twelve settings that is best for it on "
-        "held-out data; in brackets the difference to cross-entropy, paired by seeds, with its 95 % interval (Student's "
-        f"t). ▲ and ▼: the interval is clear of 0. On {where} with PyTorch {version}; the protocol is in `benchmarks/deep.py`."
+        f"Test top-1 in %, mean of {SEEDS} seeds, each loss at the one of the same twelve settings that is best for it "
+        "on held-out data; in brackets the difference to cross-entropy, paired by seeds, with its 95 % interval "
+        "(Student's t). ▲ and ▼: the interval is clear of 0. "
+        f"On {where} with PyTorch {version}; the protocol is in `benchmarks/deep.py`."
     )
     return report.table("Deep networks", note, ["task", *LOSSES], rows)
 
