@@ -7,9 +7,9 @@ The protocol, written before the run.
 Tasks. ``words``: the next word from the four before it, over EWT (UD 2.3). The lower-case forms of training are the
 classes, 16,653, and one more stands for all others; sentences are padded at the start; targets are all tokens of known
 form; tuned on dev, reported on test. An embedding of 256 numbers, layers of 512 and 512 with ReLU, batch 2,048.
-``mnist``: 784 pixels, layers of 512 and 512, batch 256, 50,000 images to train on, 10,000 to tune on and the 10,000 test
-images; of the training and tuning labels 0, 20, 40 or 60 % are replaced by one of the nine others, drawn anew for each
-seed. ``sat``: the table of satellite images (36 features, six classes), standardised, all 6,435 rows shuffled for each
+``mnist``: 784 pixels, layers of 512 and 512, batch 256, 50,000 images to train on, 10,000 to tune on and the 10,000
+test images; of the training and tuning labels 0, 20, 40 or 60 % are replaced by one of the nine others, drawn anew for
+each seed. ``sat``: the table of satellite images (36 features, six classes), standardised, all 6,435 rows shuffled for each
 seed and cut into 60 % to train on, 20 % to tune on and 20 % to report, layers of 256 and 256, batch 128.
 
 Losses. Cross-entropy; cross-entropy with label smoothing 0.1; :class:`nashlearn.torch.NashLoss` of errors with

@@ -240,3 +240,15 @@ def test_abstention_at_any_price_on_tensors(k, price, smoothing):
         cost = q @ torch.as_tensor(game.costs).T
         assert ((p * cost).sum(1) - cost.amin(1)).max() <= 1e-10
         assert np.abs(value.numpy() - solved(game, scores, smoothing).value).max() <= 1e-9
+
+
+@pytest.mark.parametrize("smoothing", [1e-2, 0.3, 10.0])
+def test_weighted_labels_on_tensors(smoothing):
+    weights = np.array([0.2, 1.0, 3.0, 0.7])
+    game = games.zero_one(4, weights)
+    scores = draw(40, 4, spread=2.0)
+    value, q, p = tempered.solve(scores, torch.tensor(weights), "zero_one", 0.0, smoothing, keep_p=True)
+    found = solved(game, scores, smoothing)
+    assert np.abs(value.numpy() - found.value).max() <= 1e-10
+    assert np.abs(q.numpy() - found.q).max() <= 1e-8
+    assert np.abs(p.numpy() - found.p).max() <= 1e-8  # unique: the rows of the costs are independent
