@@ -9,8 +9,8 @@ classes, 16,653, and one more stands for all others; sentences are padded at the
 form; tuned on dev, reported on test. An embedding of 256 numbers, layers of 512 and 512 with ReLU, batch 2,048.
 ``mnist``: 784 pixels, layers of 512 and 512, batch 256, 50,000 images to train on, 10,000 to tune on and the 10,000
 test images; of the training and tuning labels 0, 20, 40 or 60 % are replaced by one of the nine others, drawn anew for
-each seed. ``sat``: the table of satellite images (36 features, six classes), standardised, all 6,435 rows shuffled for each
-seed and cut into 60 % to train on, 20 % to tune on and 20 % to report, layers of 256 and 256, batch 128.
+each seed. ``sat``: the table of satellite images (36 features, six classes), standardised, all 6,435 rows shuffled for
+each seed and cut into 60 % to train on, 20 % to tune on and 20 % to report, layers of 256 and 256, batch 128.
 
 Losses. Cross-entropy; cross-entropy with label smoothing 0.1; :class:`nashlearn.torch.NashLoss` of errors with
 smoothing 0, 0.3 and 1. All predict the class of the largest score.
