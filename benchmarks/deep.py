@@ -4,27 +4,27 @@
 
 The protocol, written before the run.
 
-Tasks. ``words``: the next word from the four before it, over EWT (UD 2.3; the lower-case forms of training are the classes,
-16,654 and one for all others; sentences are padded at the start; targets are all tokens of known form; tuned on dev,
-reported on test): an embedding of 256 numbers, layers of 512 and 512 with ReLU, batch 2,048. ``mnist``: 784 pixels, layers of 512 and 512,
-batch 256, 50,000 images to train on, 10,000 to tune on and the 10,000 test images; of the training and tuning labels
-0, 20, 40 or 60 % are replaced by one of the nine others, drawn anew for each seed. ``sat``: the table of satellite
-images (36 features, six classes), standardised, all 6,435 rows shuffled for each seed and cut into 60 % to train on,
-20 % to tune on and 20 % to report, layers of 256 and 256, batch 128.
+Tasks. ``words``: the next word from the four before it, over EWT (UD 2.3). The lower-case forms of training are the
+classes, 16,653, and one more stands for all others; sentences are padded at the start; targets are all tokens of known
+form; tuned on dev, reported on test. An embedding of 256 numbers, layers of 512 and 512 with ReLU, batch 2,048.
+``mnist``: 784 pixels, layers of 512 and 512, batch 256, 50,000 images to train on, 10,000 to tune on and the 10,000
+test images; of the training and tuning labels 0, 20, 40 or 60 % are replaced by one of the nine others, drawn anew for
+each seed. ``sat``: the table of satellite images (36 features, six classes), standardised, all 6,435 rows shuffled for
+each seed and cut into 60 % to train on, 20 % to tune on and 20 % to report, layers of 256 and 256, batch 128.
 
-Losses. Cross-entropy; cross-entropy with label smoothing 0.1; :class:`nashlearn.torch.NashLoss` of errors with smoothing
-0, 0.3 and 1. All predict the class of the largest score.
+Losses. Cross-entropy; cross-entropy with label smoothing 0.1; :class:`nashlearn.torch.NashLoss` of errors with
+smoothing 0, 0.3 and 1. All predict the class of the largest score.
 
-Training. AdamW (0.9, 0.999) whose step rises linearly over the first tenth and then falls to 0 as a cosine. Every loss is
-tuned over the same twelve settings, steps 1e-3, 3e-3, 1e-2 by weight decays 0.01, 0.1 by two numbers of epochs (words 4
-and 8, mnist 5 and 15, sat 20 and 60), each with the same five seeds, which fix initial weights, order of the batches,
-wrong labels and splits. The setting with the best mean top-1 over seeds on the tuning part, whose labels are as wrong
-as those of training, is reported on the test part. Matrix products are TF32, all else float32. All settings and
-seeds of one loss and number of epochs train side by side in one batched network.
+Training. AdamW (0.9, 0.999) whose step rises linearly over the first tenth and then falls to 0 as a cosine. Every loss
+is tuned over the same twelve settings, steps 1e-3, 3e-3, 1e-2 by weight decays 0.01, 0.1 by two numbers of epochs
+(words 4 and 8, mnist 5 and 15, sat 20 and 60), each with the same five seeds, which fix initial weights, order of the
+batches, wrong labels and splits. The setting with the best mean top-1 over seeds on the tuning part, whose labels are
+as wrong as those of training, is reported on the test part. Matrix products are TF32, all else float32. All settings
+and seeds of one loss and number of epochs train side by side in one batched network.
 
-Result. Mean top-1 over the five seeds, and for each loss the mean difference to cross-entropy, paired by seeds, with its
-95 % interval by Student's t with four degrees of freedom. A difference is called significant if the interval is clear
-of 0. No correction for the number of comparisons.
+Result. Mean top-1 over the five seeds, and for each loss the mean difference to cross-entropy, paired by seeds, with
+its 95 % interval by Student's t with four degrees of freedom. A difference is called significant if the interval is
+clear of 0. No correction for the number of comparisons.
 """
 
 from __future__ import annotations
@@ -315,9 +315,10 @@ def _table(records: list[dict[str, Any]], where: str, version: str) -> dict[str,
         summary = _summary({r["loss"]: r["tested"][r["best"]] for r in mine})
         rows.append([task, *(_cells(name, summary[name]) for name in LOSSES)])
     note = (
-        f"Test top-1 in %, mean of {SEEDS} seeds, each loss at the best of the same twelve settings of its own on held-out "
-        "data; in brackets the difference to cross-entropy, paired by seeds, with its 95 % interval (Student's t). ▲ and ▼: "
-        f"the interval is clear of 0. On {where} with PyTorch {version}; the protocol is in `benchmarks/deep.py`."
+        f"Test top-1 in %, mean of {SEEDS} seeds, each loss at the one of the same twelve settings that is best for it "
+        "on held-out data; in brackets the difference to cross-entropy, paired by seeds, with its 95 % interval "
+        "(Student's t). ▲ and ▼: the interval is clear of 0. "
+        f"On {where} with PyTorch {version}; the protocol is in `benchmarks/deep.py`."
     )
     return report.table("Deep networks", note, ["task", *LOSSES], rows)
 

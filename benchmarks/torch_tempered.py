@@ -89,8 +89,8 @@ def run(repeats: int = 5) -> tuple[list[dict[str, Any]], dict[str, Any]]:
             ]
         )
     note = (
-        f"On one {device['name']} with PyTorch {device['torch']}. Zero-one loss with smoothing {SMOOTHING:g}, forward and "
-        "backward, scores N(0, s²). Ratios: ours / cross-entropy, both eager; both as CUDA graphs; ours / compiled "
+        f"On one {device['name']} with PyTorch {device['torch']}. Zero-one loss with smoothing {SMOOTHING:g}, forward "
+        "and backward, scores N(0, s²). Ratios: ours / cross-entropy, both eager; both as CUDA graphs; ours / compiled "
         "cross-entropy as graphs; ours / the loss without smoothing as graphs; largest extra memory / that of the "
         "scores, of which the gradient is 1."
     )

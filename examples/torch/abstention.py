@@ -26,7 +26,7 @@ def coverage_and_risk(price: float) -> tuple[float, float]:
     truth, truth_test = torch.as_tensor(y), torch.as_tensor(y_test)
     torch.manual_seed(0)
     model = nn.Linear(64, 10)
-    loss = nt.NashLoss("abstain", abstain_cost=price)
+    loss = nt.NashLoss("abstain", abstain_cost=price, smoothing=0.0)
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-2, weight_decay=0.1)
     for _ in range(300):
         optimiser.zero_grad()

@@ -20,7 +20,7 @@ import nashlearn.torch as nt
 from nashlearn.datasets import load_mnist
 
 RESULTS = Path(__file__).parent / "results"
-LOSSES = {"zero-one": nt.NashLoss("zero_one"), "cross-entropy": nn.CrossEntropyLoss()}
+LOSSES = {"zero-one": nt.NashLoss("zero_one", smoothing=0.0), "cross-entropy": nn.CrossEntropyLoss()}
 
 
 def network() -> nn.Module:

@@ -72,7 +72,7 @@ def test_label_smoothing_is_that_of_cross_entropy(name, smoothing, weight, devic
 @pytest.mark.parametrize("shape", [(), (5,), (5, 3, 2)])
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.2])
 def test_much_smoothing_is_cross_entropy(shape, label_smoothing, device):
-    """Shapes, weights and reductions against PyTorch's own: the loss over ``mu`` tends to it, but for a cost below 1."""
+    """Shapes, weights and reductions against PyTorch's own: the loss over ``mu`` tends to it."""
     full = (4,) if not shape else (shape[0], 4, *shape[1:])
     scores, weight = draw(*full, device=device), WEIGHT.to(device)
     for target in (labels(4, *shape, device=device), distributions(*full, device=device)):

@@ -7,6 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra [torch]")
 
+from head_cases import tempered as by_definition  # noqa: E402
 from loss_cases import (  # noqa: E402
     FOUR,
     TOLERANCE,
@@ -15,7 +16,6 @@ from loss_cases import (  # noqa: E402
     every_loss,
     labels,
     module,
-    needs_cuda,
     on_each_device,
 )
 
@@ -29,7 +29,7 @@ every_smoothing = pytest.mark.parametrize("smoothing", [1e-2, 0.3, 1.0, 30.0])
 def solved(game, scores, smoothing):
     """The equilibrium of rows in float64 by the NumPy game, certified."""
     found = game.solve(scores.detach().double().cpu().numpy(), smoothing=smoothing)
-    assert found.gap.max(initial=0.0) <= 1e-9 * max(1.0, game.costs.max())
+    assert found.gap.max(initial=0.0) <= 1e-9 * max(1.0, game.largest)
     return found
 
 
@@ -100,29 +100,30 @@ def test_zero_one_of_every_class_count(k, spread, dtype, weighted, device):
         assert not change[3, 1:].any()
 
 
-@needs_cuda
+@on_each_device
 @every_smoothing
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("offset", [0.0, 300.0, -300.0])
-def test_long_rows_of_all_kinds_on_cuda(smoothing, dtype, offset):
+def test_long_rows_of_all_kinds(smoothing, dtype, offset, device):
     """Rows whose first scores say nothing of the rest, so that sums taken while they stream by run out of range."""
-    scores = draw(8, 40000, dtype=torch.float32, spread=3.0)
+    k = 20000
+    scores = draw(8, k, dtype=torch.float32, spread=3.0)
     scores[1, :3000] -= 200.0
     scores[2, -1] += 500.0
     scores[3, :5] += 500.0
     scores[4] = scores[4].round()
     scores[5] *= 1e-3
     scores[6, ::2] = -torch.inf
-    scores = (scores + offset).to(dtype).cuda().requires_grad_()
-    y = labels(40000, 8).cuda()
+    scores = (scores + offset).to(dtype).to(device).requires_grad_()
+    y = labels(k, 8).to(device)
     y[6] = 1
     value = nt.functional.nash_loss(scores, y, smoothing=smoothing, reduction="none")
-    found = solved(games.zero_one(40000), scores, smoothing)
-    truth = scores.detach().double().cpu().numpy()[np.arange(8), y.cpu()]
-    change = torch.autograd.grad(value.sum(), scores)[0].double().cpu().numpy()
-    assert_near(value, found.value - truth, dtype)
-    change[np.arange(8), y.cpu()] += 1.0
-    assert np.abs(change - found.q).max() <= TOLERANCE[dtype] + 2e-5 / smoothing
+    change = torch.autograd.grad(value.sum(), scores)[0].double().cpu()
+    exact = scores.detach().double().cpu().requires_grad_()
+    right = by_definition(exact, y.cpu(), smoothing, reduction="none")
+    assert_near(value, right.detach().numpy(), dtype)
+    slope = torch.autograd.grad(right.sum(), exact)[0]
+    assert (change - slope).abs().max() <= TOLERANCE[dtype] + 2e-5 / smoothing
 
 
 @on_each_device
@@ -239,3 +240,15 @@ def test_abstention_at_any_price_on_tensors(k, price, smoothing):
         cost = q @ torch.as_tensor(game.costs).T
         assert ((p * cost).sum(1) - cost.amin(1)).max() <= 1e-10
         assert np.abs(value.numpy() - solved(game, scores, smoothing).value).max() <= 1e-9
+
+
+@pytest.mark.parametrize("smoothing", [1e-2, 0.3, 10.0])
+def test_weighted_labels_on_tensors(smoothing):
+    weights = np.array([0.2, 1.0, 3.0, 0.7])
+    game = games.zero_one(4, weights)
+    scores = draw(40, 4, spread=2.0)
+    value, q, p = tempered.solve(scores, torch.tensor(weights), "zero_one", 0.0, smoothing, keep_p=True)
+    found = solved(game, scores, smoothing)
+    assert np.abs(value.numpy() - found.value).max() <= 1e-10
+    assert np.abs(q.numpy() - found.q).max() <= 1e-8
+    assert np.abs(p.numpy() - found.p).max() <= 1e-8  # unique: the rows of the costs are independent

@@ -150,7 +150,7 @@ def _of_probabilities(
     rows: Tensor, target: Tensor, weight: Tensor | None, share: Tensor | None, params: Tensor, game: tuple,
     label_smoothing: float,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The same for a distribution ``t`` of the labels, each times its weight: ``<t, F - f>``, from the best label's loss."""
+    """The same for a distribution ``t`` of the labels, each times its weight: ``<t, F - f>``."""
     k = rows.shape[1]
     f = rows.to(sum_type(rows.dtype))
     t = target.to(f.dtype)
@@ -180,8 +180,8 @@ def linear_nash_loss(
 ) -> Tensor:
     """The zero-one loss of the scores ``h Wᵀ + b``, which are made by chunks and never kept.
 
-    ``h`` is (..., d), ``weight`` (k, d), ``bias`` (k,), ``target`` (...). Equal to
-    ``nash_loss(linear(h, weight, bias), target, weight=class_weight, smoothing=smoothing)``; see :class:`nashlearn.torch.NashHead`.
+    ``h`` is (..., d), ``weight`` (k, d), ``bias`` (k,), ``target`` (...). Equal to :func:`nash_loss` of
+    ``linear(h, weight, bias)`` with ``weight=class_weight``; see :class:`nashlearn.torch.NashHead`.
     """
     check_settings(reduction, smoothing)
     h, weight, bias, wide = linear_inputs(h, weight, bias)

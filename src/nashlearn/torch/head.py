@@ -41,7 +41,7 @@ class NashHead(torch.nn.Module):
         Whether scores have an offset for each class.
     smoothing : float
         Weight of the adversary's entropy, in units of the loss. 0 is the exact game, whose step is the fastest;
-        positive values make the loss strictly proper. Choose it by validation.
+        positive values make the loss strictly proper, and a language model's top-1 accuracy better.
     weight : Tensor (n_classes,), optional
         What multiplies the loss of each class. The mean is over these weights.
     ignore_index : int
@@ -75,8 +75,8 @@ class NashHead(torch.nn.Module):
     torch.Size([1000, 8])
     >>> head.predict(h).shape, head.top(h, 5).indices.shape
     (torch.Size([4]), torch.Size([4, 5]))
-    >>> head.predict_proba(h).sum(1).to_dense()
-    tensor([1.0000, 1.0000, 1.0000, 1.0000])
+    >>> head.strategy(h).is_sparse, head.predict_proba(h).shape
+    (True, torch.Size([4, 1000]))
     """
 
     bias: Tensor | None
@@ -146,7 +146,7 @@ class NashHead(torch.nn.Module):
     def predict_proba(self, h: Tensor) -> Tensor:
         """Probabilities of the classes (..., n_classes): with smoothing the adversary's ``q``; without it ``p``.
 
-        ``q`` is positive throughout and so a dense tensor, of the size of all scores; ``p`` is that of :meth:`strategy`.
+        ``q`` is positive throughout and so a dense tensor, of the size of all scores; ``p`` is :meth:`strategy`.
         """
         if not self.smoothing > 0:
             return self.strategy(h)

@@ -66,7 +66,6 @@ def solve(
         rows, *found = (None if array is None else array[start:stop] for array in arrays)
         if smoothing:
             temper_rows(kernel, rows, smoothing, *found)
-            found[0] += found[3]  # the upper bound, which rounding of p moves by its square
         else:
             equilibria(kernel, rows, *found)
 

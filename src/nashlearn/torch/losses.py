@@ -18,13 +18,14 @@ class NashLoss(torch.nn.Module):
 
     .. math:: \\ell(f, y) = \\max_q \\langle f, q\\rangle + \\min_p \\langle p, L q\\rangle + \\mu H(q) - f_y
 
-    over probabilities ``q`` of the labels and ``p`` of the options; :math:`\\mu` is ``smoothing`` and ``H`` the entropy.
+    over probabilities ``q`` of the labels and ``p`` of the options; :math:`\\mu` is ``smoothing``, ``H`` the entropy.
 
     Convex, at least the loss ``L`` of its own prediction, and consistent for it ([fathony2016]_, [fathony2019]_). The
     gradient is ``q - y``. Without smoothing it is piecewise linear. With it the loss is smooth, equal to the expected
     cost of ``p`` plus :math:`\\mu` times the log loss of ``q``, and strictly proper: ``q`` estimates the probabilities
-    of the labels. A large :math:`\\mu` makes it cross-entropy of scores divided by :math:`\\mu`. Everything is deterministic; sums are taken in float32
-    for half precision, and the result is float32 under autocast, as cross-entropy's is.
+    of the labels. A large :math:`\\mu` makes it cross-entropy of scores divided by :math:`\\mu`. Everything is
+    deterministic; sums are taken in float32 for half precision, and the result is float32 under autocast, as
+    cross-entropy's is.
 
     Parameters
     ----------
@@ -37,7 +38,9 @@ class NashLoss(torch.nn.Module):
         The target that does not count.
     reduction : {"mean", "sum", "none"}
     smoothing : float
-        Weight :math:`\\mu` of the adversary's entropy, in units of the loss. 0 is the exact game.
+        Weight :math:`\\mu` of the adversary's entropy, in units of the loss: 1 is as much as a mistake costs. 0 is the
+        exact game. Networks trained at 1 had a higher top-1 accuracy than those of cross-entropy on text and on wrong
+        labels, and the same on clean ones; 0 did better still on wrong labels and worse on text.
     label_smoothing : float
         Share of the uniform distribution in the target, as of :class:`torch.nn.CrossEntropyLoss`.
     values : sequence of C numbers, optional
@@ -47,8 +50,9 @@ class NashLoss(torch.nn.Module):
 
     Notes
     -----
-    Scores are (C,), (N, C) or (N, C, d1, ...). Targets are labels, or floating point numbers of the shape of the scores:
-    probabilities ``y`` of the classes, whose loss is ``F(f) - <f, y>``. -inf rules a class out; NaN, +inf or -inf throughout give a loss of NaN.
+    Scores are (C,), (N, C) or (N, C, d1, ...). Targets are labels, or floating point numbers of the shape of the
+    scores: probabilities ``y`` of the classes, whose loss is ``F(f) - <f, y>``. A score of -inf rules a class out; NaN,
+    +inf or -inf throughout give a loss of NaN.
     On CUDA the named losses and weighted zero-one games are Triton kernels, and so are cost matrices of up to 64
     classes and options; larger ones are solved on the device by tensor operations, which now and then wait for it to
     see whether they are done. With smoothing zero-one games, weighted or not, are Triton kernels, and all others tensor
@@ -63,13 +67,16 @@ class NashLoss(torch.nn.Module):
     >>> import torch
     >>> import nashlearn.torch as nt
     >>> scores = torch.tensor([[0.5, 0.0, 0.0], [3.0, 0.0, 1.0]], requires_grad=True)
-    >>> loss = nt.NashLoss("zero_one")(scores, torch.tensor([0, 2]))
+    >>> loss = nt.NashLoss("zero_one", smoothing=0)(scores, torch.tensor([0, 2]))
     >>> loss.item()
     1.1666...
     >>> loss.backward()
     >>> scores.grad
     tensor([[-0.3333,  0.1667,  0.1667],
             [ 0.5000,  0.0000, -0.5000]])
+    >>> nt.NashLoss("zero_one").predict_proba(scores)  # with entropy, as by default: probabilities of the classes
+    tensor([[0.3333, 0.3333, 0.3333],
+            [0.6652, 0.0900, 0.2447]])
     """
 
     weight: Tensor | None

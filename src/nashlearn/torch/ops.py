@@ -273,10 +273,8 @@ class _Each(torch.autograd.Function):
 
     @staticmethod
     def forward(scores: Tensor, target: Tensor, params: Tensor, settings: tuple) -> tuple[Tensor, Tensor]:
-        *game, reduction, wide = settings
-        out, support, numbers = _forward(scores, target, None, params, *game, reduction, wide)
-        one = torch.ones_like(out)
-        return out, _backward(one, scores, target, None, params, support, numbers, *game, reduction)
+        out, support, numbers = _forward(scores, target, None, params, *settings)
+        return out, _backward(torch.ones_like(out), scores, target, None, params, support, numbers, *settings[:5])
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple, output: tuple[Tensor, Tensor]) -> None:

@@ -2,8 +2,8 @@
 
     F(f) = max_q <f, q> + min_p <p, L q> + mu H(q) = min_p mu log sum exp((f + L' p) / mu)
 
-Each loss has its own ``p``; then ``q = softmax((f + L' p) / mu)``. Numbers are float64 throughout. Rows without a largest
-finite score give NaN, and so do rows whose gap ``<p, L q> - min(L q)`` is more than :data:`GAP` of the largest cost.
+Each loss has its own ``p``; then ``q = softmax((f + L' p) / mu)``. Numbers are float64 throughout. Rows without a
+largest finite score give NaN, and so do rows of a cost matrix whose gap ``<p, L q> - min(L q)`` is not certified.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _abstain(x: Tensor, params: Tensor, price: float, mu: float) -> Tensor:
 def _absolute(x: Tensor, params: Tensor, price: float, mu: float) -> Tensor:
     """The two positions beside ``c = (V_j - U_j) / 2``: ``U_j = mu log sum_{i <= j} exp((f_i - t_i) / mu)``,
 
-    ``V_j = mu log sum_{i > j} exp((f_i + t_i) / mu)``, and ``j`` the first for which ``c`` is not beyond the next label.
+    ``V_j = mu log sum_{i > j} exp((f_i + t_i) / mu)``, ``j`` the first for which ``c`` is not beyond the next label.
     """
     t = _positions(x, params)
     if len(t) == 1:
@@ -123,7 +123,7 @@ def _absolute(x: Tensor, params: Tensor, price: float, mu: float) -> Tensor:
 def _squared(x: Tensor, params: Tensor, price: float, mu: float) -> Tensor:
     """The two positions beside the ``c`` at which ``q`` has its mean halfway between them, by halving.
 
-    For a predictor of mean ``c`` the adversary's ``q`` is that of ``f + t^2 - 2 c t``, and its mean falls as ``c`` rises.
+    To a predictor of mean ``c`` the adversary replies by ``q`` of ``f + t^2 - 2 c t``, whose mean falls as ``c`` rises.
     """
     t = _positions(x, params)
     if len(t) == 1:

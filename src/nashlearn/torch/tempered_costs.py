@@ -1,7 +1,7 @@
 """The predictor of a tempered game of costs by tensor operations, all rows at once: Newton's method on few options.
 
-What is minimised over the options' probabilities ``p`` is ``phi(p) = mu log sum exp((f + L' p) / mu)``, whose gradient is
-``L q``. A row works on the options that it plays and the cheapest one, ``argmin L q``. A step goes along Newton's
+What is minimised over the options' probabilities ``p`` is ``phi(p) = mu log sum exp((f + L' p) / mu)``, whose gradient
+is ``L q``. A row works on the options that it plays and the cheapest one, ``argmin L q``. A step goes along Newton's
 direction of these, as far as ``phi`` falls, but no further than where an option is no longer played; that one is then
 left out. The row is done when what it pays, ``<p, L q>``, is that of the cheapest option: its gap is then 0.
 """

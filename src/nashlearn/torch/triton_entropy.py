@@ -1,9 +1,9 @@
 """Tempered zero-one games on CUDA: the threshold of each row, then the probabilities below it.
 
-The predictor plays ``p = [b - tau]_+ / w`` for ``b = f + w + mu log w``, ``w`` being 1 or the costs of the labels, and the
-adversary ``q = exp(min(b, tau) / mu) / w``, normalised. All labels have their share, so that the backward pass reads the
-scores again, as cross-entropy's does. Left for it are the largest score of a row, the threshold and one over the sum
-of ``exp((min(b, tau) - tau) / mu) / w``.
+The predictor plays ``p = [b - tau]_+ / w`` for ``b = f + w + mu log w``, ``w`` being 1 or the costs of the labels, and
+the adversary ``q = exp(min(b, tau) / mu) / w``, normalised. All labels have their share, so that the backward pass
+reads the scores again, as cross-entropy's does. Left for it are the largest score of a row, the threshold and one over
+the sum of ``exp((min(b, tau) - tau) / mu) / w``.
 """
 
 from __future__ import annotations
