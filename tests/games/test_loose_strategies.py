@@ -30,7 +30,7 @@ def test_loose_solutions_know_their_gap(case, smoothing):
     for tol in (0.3, 1e-2, 1e-4):
         found = case.game.solve(theta.reshape(-1, *case.game.shape), tol=tol, smoothing=smoothing)
         p, q = found.p.reshape(theta.shape), found.q.reshape(theta.shape)
-        lower = np.array([t @ y + case.risk(y) for t, y in zip(theta, q, strict=True)]) - smoothing * omega(q)
+        lower = np.array([t @ y + case.risk(y) for t, y in zip(theta, q, strict=True)]) - smoothing * omega(case, q)
         slope = theta - smoothing * (q - 0.5)
         upper = np.array([case.upper(t, x) for t, x in zip(slope, p, strict=True)]) + smoothing / 2 * (q * q).sum(
             axis=1

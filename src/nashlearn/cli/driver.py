@@ -52,7 +52,7 @@ def train(task: Task) -> None:
         task.fit(model, features, y, spare=task.report is None)
     complete, more = task.completed(model, examples, trained)
     with _keeping(talk, out):
-        found |= {name: float(getattr(estimator, name)) for name in task.grid}
+        found |= {name: float(getattr(estimator, f"{name}_", getattr(estimator, name))) for name in task.grid}
         if hasattr(task, "smoothing"):
             found["smoothing"] = smoothing_of(estimator)
         found |= {

@@ -147,7 +147,7 @@ def _risk(X: Any, y: Any, weight: Any, task: _Task, w: np.ndarray, smoothing: fl
 
 
 def _shares(class_weight: Any, seen: RowFacts) -> tuple[np.ndarray, float]:
-    """What a row of weight 1 of each class is of the weighted mean, and the sum of all weights."""
+    """What a row of weight 1 of each class is of the weighted mean, and the sum of the rows' weights."""
     factors = np.ones(seen.labels.size)
     if isinstance(class_weight, str) and class_weight == "balanced":
         factors = seen.counts[:, 0].sum() / (seen.labels.size * seen.counts[:, 0])
@@ -156,7 +156,7 @@ def _shares(class_weight: Any, seen: RowFacts) -> tuple[np.ndarray, float]:
     total = factors @ seen.counts[:, 1]
     if not total > 0:
         raise ValueError("sample_weight must be positive for at least one row; all rows have weight 0.")
-    return factors / total, float(total)
+    return factors / total, float(seen.counts[factors > 0, 1].sum())
 
 
 def _metric(design: Any, squares: np.ndarray, alpha: float) -> np.ndarray:

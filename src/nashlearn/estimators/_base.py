@@ -120,11 +120,10 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
         self._check_classes(labels)
         classes = self._arranged(labels, given)
         codes = known_positions(classes, y, "is not among the classes")
-        X, codes, weight, kept = self._weighted(X, y, codes, sample_weight)
-        omega = weight / weight.sum()
+        X, codes, omega, kept, total = self._weighted(X, y, codes, sample_weight)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         setting = self._game_and_scores(classes, X.shape[1])
-        self.alpha_ = self._regularisation(classes.size, float(weight.sum()))
+        self.alpha_ = self._regularisation(classes.size, total)
         problem, method = self._posed(setting, X, codes, omega, rng)
         spread = float(np.sqrt(0.5 * (omega**2 @ problem.squared_diameters())))
         if not np.isfinite(spread):
@@ -233,22 +232,26 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
         self.support_vectors_ = X[own][:, :0] if self._pairwise() else X[own]
         self._store_span(C[own], setting)
 
-    def _weighted(self, X: Any, y: np.ndarray, codes: np.ndarray, sample_weight: Any) -> tuple[Any, Any, Any, Any]:
-        """The examples that count, their labels and weights, and which they are."""
+    def _weighted(self, X: Any, y: np.ndarray, codes: np.ndarray, sample_weight: Any) -> tuple[Any, ...]:
+        """The examples that count, their labels and shares of the mean loss, which they are, and how many, by weight.
+
+        Weights of classes change the shares alone.
+        """
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        share = weight
         if self.class_weight is not None:
             if not (isinstance(self.class_weight, Mapping) or str(self.class_weight) == "balanced"):
                 raise ValueError(f"class_weight must be None, 'balanced' or a dict; got {self.class_weight!r}.")
-            weight = weight * compute_sample_weight(self.class_weight, y)
-        counts = weight > 0
+            share = weight * compute_sample_weight(self.class_weight, y)
+        counts = share > 0
         if not counts.any():
             raise ValueError("sample_weight must be positive for at least one row; all rows have weight 0.")
         kept = np.flatnonzero(counts)
         if not counts.all():
-            X, codes, weight = X[kept], codes[kept], weight[kept]
+            X, codes, share = X[kept], codes[kept], share[kept]
             if self._pairwise():
                 X = X[:, kept]
-        return X, np.ascontiguousarray(codes, dtype=np.int64), weight, kept
+        return X, np.ascontiguousarray(codes, dtype=np.int64), share / share.sum(), kept, float(weight[kept].sum())
 
     def _pairwise(self) -> bool:
         """Whether ``X`` holds kernel values instead of features."""

@@ -45,6 +45,7 @@ class Auto(NamedTuple):
 LABELS = Auto(linear=1.0, kernel=0.0)  # smoothing for unordered labels, whatever the costs
 GRADES = Auto(linear=3.0, kernel=0.0)  # smoothing for ordered ones along one direction
 CONSTANT = Auto(linear=10.0, kernel=1.0)  # intercept_scaling; kernel values are of the size of 1
+EXACT_CONSTANT = Auto(linear=1.0, kernel=1.0)  # that of the papers, and of the exact game, whose training wants it
 
 
 @parameters
@@ -69,7 +70,8 @@ class TemperedNash:
     @property
     def _constant(self) -> float:
         """The feature that intercepts and thresholds are the weights of."""
-        return CONSTANT.chosen(self.intercept_scaling, "intercept_scaling", self.kernel)
+        auto = CONSTANT if self._chosen_smoothing() else EXACT_CONSTANT
+        return auto.chosen(self.intercept_scaling, "intercept_scaling", self.kernel)
 
     def _regularisation(self, k: int, total: float) -> float:
         """The number that ``alpha`` says for ``k`` classes and rows of this total weight.

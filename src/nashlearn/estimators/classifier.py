@@ -50,15 +50,15 @@ class NashClassifier(DecidingNash, PerClassNash):
     alpha : "auto" or float, default="auto"
         Regularisation against the mean loss, positive: ``C = 1 / (n alpha)`` of LogisticRegression, and
         ``2 / (n alpha)`` for two classes, of which it keeps one vector. ``"auto"`` is its ``C = 1``: one over the
-        number of rows, or over the sum of their weights, and twice that for two classes; in ``partial_fit`` 1e-3.
+        number of rows, or over the sum of ``sample_weight``, and twice that for two classes; in ``partial_fit`` 1e-3.
         ``alpha_`` says which.
     smoothing : "auto" or float, default="auto"
         What the adversary is paid for entropy, ``m`` above: relative to the largest cost, 0 or between 1e-9 and 1e9.
         ``"auto"`` is 1 for linear models and 0, the exact game, with a kernel: smoothing makes a support vector of
         every row. ``smoothing_`` says which.
     intercept_scaling : "auto" or float, default="auto"
-        The constant feature: the larger, the less the intercept is regularised. ``"auto"`` is 10 for linear models and
-        1 with a kernel.
+        The constant feature: the larger, the less the intercept is regularised. ``"auto"`` is 10 for linear models,
+        and 1 with a kernel or at smoothing 0.
     kernel : {"rbf", "poly", "laplacian", "precomputed"}, callable or None, default=None
         None is linear training. A callable maps two matrices of rows to their kernel values; with "precomputed"
         ``X`` is the square Gram matrix in ``fit``, and (rows, training rows) later. It must be positive semidefinite:

@@ -20,6 +20,12 @@ _FORBIDDEN = 1e-7  # mass on forbidden pairs that is rounding
 _ROUNDING = 1e-7  # gap of a game without smoothing that its scale accounts for
 
 
+def _change(new: np.ndarray, old: np.ndarray) -> np.ndarray:
+    """``new - old``, and 0 where either is infinite: multipliers of what is forbidden."""
+    finite = np.isfinite(new) & np.isfinite(old)
+    return np.subtract(new, old, out=np.zeros_like(new), where=finite)
+
+
 class Solver:
     """Solves the games of one graph. Subclasses play the game itself (``_played``) and sweep (``improve``).
 
@@ -102,7 +108,7 @@ class Solver:
             found = self._round(f, T, smoothing, state, min(self.sweeps, max_iter))
             if found.gap <= tol:
                 break
-            moves = [part - old for part, old in zip(state, last, strict=True)]
+            moves = [_change(part, old) for part, old in zip(state, last, strict=True)]
             length = float(np.sqrt(sum((move**2).sum() for move in moves)))
             if done // self.sweeps % _PATIENCE == _PATIENCE - 1 and length < before:
                 further = length / (before - length) if before < np.inf else 0.0
