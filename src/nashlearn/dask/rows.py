@@ -222,7 +222,7 @@ def fit_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
         estimator,
         problem,
         _RowDescent(design, [mu] if mu else [game.scale * part for part in _SCHEDULE], mu, metric),
-        [tokenize(X, y, sample_weight), classes, estimator._game.costs, estimator.smoothing_],
+        [tokenize(X, y, sample_weight), classes, estimator._game.params, estimator.smoothing_],
         alpha=estimator.alpha_,
         unit=unit,
         start=None if previous is None else previous.w.ravel(),

@@ -132,7 +132,7 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
             self,
             problem,
             method,
-            [X, codes, omega, classes, self._game.costs, self.smoothing_],
+            [X, codes, omega, classes, self._game.params, self.smoothing_],
             alpha=self.alpha_,
             unit=setting.unit,
             random_state=rng,

@@ -146,8 +146,9 @@ class NashClassifier(DecidingNash, PerClassNash):
         try:
             named = None if callable(self.loss) else named_costs(self.loss)
             if named is not None:
-                self.options_, self._priced_labels, self._priced = named.arranged(classes)
-                return games.cost(self._priced[:, : classes.size])
+                self.options_, self._priced_labels, costs = named.arranged(classes)
+                self._priced: np.ndarray | None = costs
+                return games.cost(costs[:, : classes.size])
             game = self._unnamed_game(classes.size)
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"loss must be one of {LOSSES}, a cost matrix or a callable: {error}") from error
@@ -159,7 +160,7 @@ class NashClassifier(DecidingNash, PerClassNash):
                 "order of the sorted labels. A data frame or a dictionary of dictionaries may name more than y holds."
             )
         self.options_ = classes if game.n_options == classes.size else np.arange(game.n_options)
-        self._priced_labels, self._priced = classes, game.costs
+        self._priced_labels, self._priced = classes, None  # those of the game
         return game
 
     def _unnamed_game(self, k: int) -> Any:
@@ -175,7 +176,7 @@ class NashClassifier(DecidingNash, PerClassNash):
         if "classes_" in state:
             classes, game = state["classes_"], state["_game"]
             options = classes if game.n_options == classes.size else np.arange(game.n_options)
-            then |= {"options_": options, "_priced_labels": classes, "_priced": game.costs}
+            then |= {"options_": options, "_priced_labels": classes, "_priced": None}
         return then
 
     @property
@@ -186,7 +187,8 @@ class NashClassifier(DecidingNash, PerClassNash):
         check_consistent_length(options, y)
         known, unseen = self._priced_labels, self._priced_labels.size > self.classes_.size
         where = "the loss does not name; named" if unseen else "was not seen in fit; known"
-        return self._priced[options, known_positions(known, y, where)]
+        costs = self._game.costs if self._priced is None else self._priced
+        return costs[options, known_positions(known, y, where)]
 
     @averaged
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
