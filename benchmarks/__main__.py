@@ -20,7 +20,14 @@ PARTS = (
     "markov",
     "scale_out",
 )
-ON_DEVICE = ("torch_losses", "torch_costs", "torch_chains", "torch_head")  # for CUDA: only when asked for by name
+ON_DEVICE = (
+    "torch_losses",
+    "torch_tempered",
+    "torch_costs",
+    "torch_chains",
+    "torch_head",
+    "deep",
+)  # for CUDA: only when asked for by name
 PAGE = (*PARTS, *ON_DEVICE, "compare")  # of results; the last has a program of its own
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 

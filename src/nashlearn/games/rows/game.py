@@ -30,12 +30,15 @@ class RowGame(Game):
         ``nashlearn.kernels.loss.Loss``, of them; that takes microseconds, and so models hold the parameters alone.
     n_labels, n_options : int
         Entries of a row of scores, and of the predictor's strategy.
+    largest : float
+        The largest cost, 1 where nothing costs.
     """
 
     smooths = True
     params: Any
     n_labels: int
     n_options: int
+    largest: Any
 
     def solve(
         self,
@@ -98,7 +101,7 @@ class RowGame(Game):
         """Warn of gaps that are more than ``tol`` and than rounding."""
         if not (gap > tol).any():
             return
-        missed = gap > max(tol, 100.0 * np.sqrt(np.finfo(gap.dtype).eps) * np.abs(self.loss).max())
+        missed = gap > max(tol, 100.0 * np.sqrt(np.finfo(gap.dtype).eps) * self.largest)
         if missed.any():
             from sklearn.exceptions import ConvergenceWarning
 

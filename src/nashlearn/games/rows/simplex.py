@@ -76,7 +76,7 @@ class SimplexGame(RowGame):
     @cached_property
     def largest(self) -> float:
         """The largest entry of the cost matrix, the unit of smoothing; 1 where nothing costs."""
-        return float(self.costs.max()) or 1.0
+        return getattr(self.params, "largest", 0.0) or float(self.costs.max()) or 1.0
 
     @property
     def unit(self) -> float:

@@ -15,6 +15,7 @@ class ZeroOne(NamedTuple):
     """Parameters of the zero-one loss: the number of labels."""
 
     k: int
+    largest = 1.0  # known without the matrix, which may be large
 
     @property
     def L(self) -> np.ndarray:
