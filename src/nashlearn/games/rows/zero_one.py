@@ -15,7 +15,11 @@ class ZeroOne(NamedTuple):
     """Parameters of the zero-one loss: the number of labels."""
 
     k: int
-    largest = 1.0  # known without the matrix, which may be large
+
+    @property
+    def largest(self) -> float:
+        """The largest cost, without the matrix, which may be large."""
+        return 1.0
 
     @property
     def L(self) -> np.ndarray:
