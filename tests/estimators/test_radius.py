@@ -12,10 +12,10 @@ Y = np.array([0, 1, 2, 0, 1, 2])
 WEIGHT = np.array([1.0, 2.0, 3.0, 1.0, 2.0, 3.0])
 NORMS = np.array([9.0, 16.0, 5.0, 0.0, 5.0, 2.0])  # |x|^2
 # Squared distances of the moments of two labels: 2 (|x|^2 + c^2), or m^2 |x|^2 + m c^2 for m thresholds, where c is the
-# constant feature: 10, or 1 beside a kernel, unless it is given.
+# constant feature: 10, or 1 beside a kernel or in the exact game, unless it is given.
 CASES = {
     "classifier": (NashClassifier(), 2 * (NORMS + 100)),
-    "exact": (NashClassifier(smoothing=0.0), 2 * (NORMS + 100)),
+    "exact": (NashClassifier(smoothing=0.0), 2 * (NORMS + 1)),
     "constant": (NashClassifier(intercept_scaling=3.0), 2 * (NORMS + 9)),
     "no intercept": (NashClassifier("absolute", fit_intercept=False), 2 * NORMS),
     "costs": (NashClassifier([[0.0, 1.0, 4.0], [2.0, 0.0, 1.0], [3.0, 1.0, 0.0]]), 2 * (NORMS + 100)),

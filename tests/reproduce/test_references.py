@@ -29,7 +29,7 @@ def _objective(game, features, W, y, alpha):
 def test_constraint_generation_agrees(load, C):
     X, y = _data(load, 80)
     generated = constraint_generation(_constant(X), y, 3, C)
-    model = NashClassifier("zero_one", alpha=1.0 / (80 * C), tol=1e-8).fit(X, y)
+    model = NashClassifier("zero_one", alpha=1.0 / (80 * C), smoothing=0, tol=1e-8).fit(X, y)
     assert generated.objective == pytest.approx(model.objective_, rel=1e-6)
     assert 0 < generated.active <= generated.added <= 80 * (2**3 - 1)
 
@@ -65,7 +65,8 @@ def test_constraint_generation_agrees_with_a_kernel():
 def test_subgradient_and_pegasos_come_near(loss):
     X, y = _data(load_iris, 60)
     features, alpha, game = _constant(X), 0.05, getattr(games, loss)(3)
-    optimum = NashClassifier(loss, alpha=alpha, tol=1e-8).fit(X, y).objective_
+    model = NashClassifier(loss, alpha=alpha * game.largest, smoothing=0, tol=1e-8)
+    optimum = game.largest * model.fit(X, y).objective_
     primal = _objective(game, features, stochastic_subgradient(game, features, y, alpha, 4000), y, alpha)
     dual = kernel_pegasos(game, features @ features.T, y, alpha, 4000)
     kernel = _objective(game, features, dual.T @ features, y, alpha)
