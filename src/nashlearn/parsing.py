@@ -161,8 +161,9 @@ class ArcLabeller:
         """Train on the arcs of true trees with their labels."""
         from nashlearn.estimators import NashClassifier
 
+        # The exact game: with millions of weights its dual ascent is far cheaper than the gradients of a smooth loss.
         self.classifier_ = NashClassifier(
-            alpha=self.alpha, tol=self.tol, max_iter=self.max_iter, random_state=self.random_state
+            smoothing=0, alpha=self.alpha, tol=self.tol, max_iter=self.max_iter, random_state=self.random_state
         )
         self.classifier_.fit(X.arc_features(heads, self.bits), np.concatenate([np.array(one) for one in labels]))
         return self

@@ -191,11 +191,16 @@ class Gram:
         found = np.empty((self.n, V.shape[1]))
         found[self._owner] = self._rows @ V
         others = np.flatnonzero(self._slot < 0)
-        step = max(1, _SPARE // (8 * self.n))
+        step = self._spare
         for start in range(0, others.size, step):
             some = others[start : start + step]
             found[some] = self._values(some) @ V
         return found
+
+    @property
+    def _spare(self) -> int:
+        """Rows that may be made beside those that are kept: no more than may be kept."""
+        return max(1, min(_SPARE // (8 * self.n), self.capacity))
 
     def columns(self, some: np.ndarray, V: np.ndarray) -> np.ndarray:
         """The columns of some examples, at most ``capacity`` of them, times ``V`` (some, m)."""
@@ -206,7 +211,7 @@ class Gram:
             ordered[slots] = V
             np.matmul(ordered.T, self._rows[: some.size], out=found)
         else:
-            step = max(1, _SPARE // (8 * self.n))
+            step = self._spare
             for start in range(0, some.size, step):
                 found += V[start : start + step].T @ self._rows[slots[start : start + step]]
         return np.ascontiguousarray(found.T)
