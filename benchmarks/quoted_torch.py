@@ -112,3 +112,11 @@ def other_heads() -> tuple[str, str]:
         t / seconds[size, "compiled"] for (size, loss), t in seconds.items() if loss in ("Liger", "cut-cross-entropy")
     ]
     return f"{min(ratios):.1f}", f"{max(ratios):.1f}"
+
+
+def tempered_losses() -> tuple[str, ...]:
+    """Tempered errors over cross-entropy from 32,000 classes on, and as graphs over compiled cross-entropy."""
+    found = read("benchmarks/results/torch_tempered.json")["records"]["zero_one"]
+    eager = [r["seconds"]["ours"] / r["seconds"]["cross-entropy"] for r in found if r["k"] >= 32_000]
+    graphs = [r["seconds"]["ours, graph"] / r["seconds"]["cross-entropy, compiled, graph"] for r in found]
+    return *(f"{x:.2f}" for x in (min(eager), max(eager))), *(f"{x:.2f}" for x in (min(graphs), max(graphs)))

@@ -201,10 +201,18 @@ _OTHERS = (
     r"[\d,]+ × [\d,]+, k = \d+ \| 10?0?\b", r"gap 1e-[36]", r"LIBLINEAR, 1e-[36]", r"C = 1\b", r"3 n k doubles",
     r"any cost matrix of ten labels", r"two large sets", r"trees of 20 tokens", r"F1", r"CoNLL-2000", r"H200",
     r"of 100 test puzzles", r"where 10 and 20 %", r"at 100 and 1,000 classes", r"at ½", r"default gap of 1 %",
+    r"26 real sets", r"\b10:1\b", r"26 sets \| the 12 fresh", r"ten splits", r"on five sets", r"condition 1e5",
+    r"gap of 1e-4", r"five seeds", r"95 % interval", r"label(?:s with)? noise: 20 %|MNIST, [46]0 %", r"twelve sets",
+    r"at smoothing 3\b", r"`smoothing=0`", r"Top-1",
     r"\b1/", r"million a minute", r"it exceeds 1 and says nothing", r"on 20,000 images", r"ten frames apart",
 )  # fmt: skip
 
 _GPU = [
+    Claim(
+        "forward and backward took {} to {} of the time of cross-entropy from 32,000 classes on, and as CUDA graphs {} "
+        "to {} of compiled cross-entropy",
+        quoted_torch.tempered_losses,
+    ),
     Claim(
         "A cost matrix of ten classes took {} µs a row on one thread of the host, forward and backward; the named "
         "losses took {} ns a row in their kernels.",
@@ -240,6 +248,7 @@ _HEADS = [
 ]
 _HEADS_OTHERS = (r"H200", r"bfloat16", r"131,072", r"262,144", r"with 32,000", r"probabilities are 0 then")
 _GPU_OTHERS = (
+    r"from 32,000 classes on", r"float64",
     r"cost matrix of ten classes", r"one thread", r"Up to 64 classes and options one kernel", r"zero-one loss",
     r"is three launches", r"tens of thousands of classes",
     r"a million rows of ten", r"131,072 × 100 and 32,768 × 1000", r"H200",

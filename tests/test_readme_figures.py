@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from benchmarks import quoted, report
+from benchmarks import quoted, quoted_evidence, report
 from benchmarks.__main__ import PAGE
 from benchmarks.figures import ROOT, Claim, Page
 from benchmarks.readme import PAGES
@@ -73,7 +73,11 @@ def test_words_about_figures_are_true():
     """Who wins, where the README says so in words."""
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     ours, cheapest, weighted, plain = map(float, quoted.demo_costs())
-    assert cheapest < ours < weighted < plain and "**the usual way to heed them beats us**" in text
+    assert cheapest < ours < weighted < plain
+    assert float(quoted_evidence.costs_row("logistic + cheapest")[4]) >= 0.05 and "**a tie** with logistic" in text
+    for other in ("exact game", "logistic, class weights"):
+        won, lost, p = map(float, quoted_evidence.costs_row(other)[2:])
+        assert won > lost and p < 0.01 and "a clear win over class weights and over the exact game" in text
     assert "the best baseline of each row is a little ahead of us" in text
     for words in re.findall(r"^\| .* \| [\d.]+ \| ([\d.]+) \| ([\d.]+) \(", (ROOT / "README.md").read_text(), re.M):
         here, best = map(float, words)
