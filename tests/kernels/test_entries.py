@@ -15,6 +15,9 @@ import pytest
 from entry_abuse import Batch, Laid, WrongCallError, judge, trouble
 from entry_calls import ROOM, Entry, entries, heard
 
+from nashlearn import games
+from nashlearn.kernels.newton import tempered_rows
+
 HERE = Path(__file__).parent
 
 
@@ -96,3 +99,17 @@ def test_the_judge_compares_layouts(monkeypatch):
 def test_calls_are_those_of_their_number(calls):
     one, other = (Batch(heard(calls), 5).call(17) for _ in range(2))
     assert repr(one) == repr(other)
+
+
+@pytest.mark.parametrize("mu", [np.inf, 1e-320])
+def test_tempered_rows_overwrite_what_they_are_given(mu):
+    """Also where such a smoothing leaves nothing that is a number."""
+    scores, codes = np.array([[0.0, -1e308, 1e308], [1.0, -np.inf, 0.0]]), np.zeros(2, dtype=np.intp)
+    for game in (games.zero_one(3), games.cost([[0, 1, 4], [2, 0, 1], [3, 1, 0]]), games.absolute(3), games.squared(3)):
+        results = []
+        for fill in (7.0, -3.0):
+            Q, P, rows = np.full((2, 3), fill), np.full((2, 3), fill), scores.copy()
+            tempered_rows(game.params.compiled(), mu, rows, codes, np.eye(3), np.full(2, 0.5), Q, P)
+            results.append((Q, rows))
+        for one, other in zip(*results, strict=True):
+            np.testing.assert_array_equal(one, other)

@@ -48,7 +48,12 @@ cdef class Loss:
 
     cdef double reply(self, const double* reward, double mu, double* q) noexcept nogil:
         cdef double top = simd_top(reward, self.k), mass
-        if mu == 0.0 or not top > -INFINITY:
+        cdef Py_ssize_t j
+        if mu == 0.0:
+            return top
+        if not top > -INFINITY:
+            for j in range(self.k):
+                q[j] = NAN
             return top
         vec_exponentials(reward, top, mu, self.k, q)
         mass = simd_sum(q, self.k)
