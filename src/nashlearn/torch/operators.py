@@ -39,7 +39,7 @@ class _Once(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple, output: Tensor) -> None:
-        pass
+        """Keep nothing: PyTorch asks for this method, and there is no derivative to come."""
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> None:
