@@ -32,7 +32,7 @@ def made(n: int = 80, seed: int = 0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
     y = np.argmax(X @ rng.normal(size=(3, 3)) + rng.normal(size=(n, 3)), axis=1)
-    return X, y, L * rng.exponential(size=(n, 4, 3)) * np.exp(X[:, :1, None]), rng.exponential(size=n)
+    return X, y, L * rng.uniform(0.1, 4.0, (n, 4, 3)) * np.exp(0.5 * X[:, :1, None]), rng.exponential(size=n)
 
 
 def classifier(smoothing: float = 1.0, kernel=None, **parameters):
@@ -199,9 +199,9 @@ def test_answers_are_for_the_costs_of_their_rows(smoothing):
 
 def test_costs_that_are_known_are_saved():
     """By the costs of its rows a model with little regularisation pays less than by those of its loss."""
-    X, y, costs, _ = made()
+    X, y, costs, _ = made(800)
     model = NashClassifier(L, alpha=1e-5).fit(X, y, costs=costs)
-    blind = costs[np.arange(80), model.strategy(X).argmax(axis=1), y].mean()
+    blind = costs[np.arange(800), model.strategy(X).argmax(axis=1), y].mean()
     assert model.task_loss(X, y, costs=costs) < 0.8 * blind
 
 
@@ -285,7 +285,7 @@ def test_folds_have_the_costs_of_their_rows(routing, matrices):
 
 
 def test_searches_look_for_the_least_cost(routing):
-    X, y, costs, _ = made()
+    X, y, costs, _ = made(200)
     C = costs[:, :3]
     search = GridSearchCV(routed(), {"alpha": [1e-5, 10.0]}, cv=KFold(3)).fit(X, y, costs=C)
     best = NashClassifier(alpha=search.best_params_["alpha"]).fit(X, y, costs=C)
