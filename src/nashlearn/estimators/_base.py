@@ -10,9 +10,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, validate_data
 
 from nashlearn.arrays import aligned
 from nashlearn.dask.answers import averaged, lazily
@@ -20,10 +19,10 @@ from nashlearn.dask.collections import is_collection
 from nashlearn.dask.rows import fit_rows
 from nashlearn.estimators._deciding import DECISIONS
 from nashlearn.estimators._labels import known_positions
-from nashlearn.estimators._parameters import Training, check_parameters, number, parameters
+from nashlearn.estimators._parameters import parameters
 from nashlearn.estimators._risk import RiskNash
+from nashlearn.estimators._row_functions import FLOATS, RowFunctions
 from nashlearn.estimators._streaming import StreamingNash
-from nashlearn.estimators._tempering import TemperedNash
 from nashlearn.training import Method, Problem, Trained
 from nashlearn.training.designs.gram import Gram, Kernel
 from nashlearn.training.designs.span import KernelProblem
@@ -37,22 +36,13 @@ from nashlearn.training.risk import problem_risk
 
 __all__ = ["FLOATS", "BaseNash", "Setting"]
 
-_BLOCK = 1 << 26  # bytes of kernel values in a block of predictions
-FLOATS = [np.float64, np.float32]
-
 
 @parameters
-class RowTraining(Training):
+class RowTraining(RowFunctions):
     """What the estimators of one label per row are told besides."""
 
     _: KW_ONLY
-    alpha: Any = "auto"
-    gamma: Any = "scale"
-    degree: float = 3
-    coef0: float = 0.0
-    cache_size: float = 800
     class_weight: Any = None
-    random_state: Any = None
 
 
 class Setting(NamedTuple):
@@ -78,14 +68,8 @@ class Setting(NamedTuple):
     unit: float
 
 
-class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMixin, BaseEstimator):
+class BaseNash(RowTraining, RiskNash, StreamingNash, ClassifierMixin, BaseEstimator):
     """A game played on linear scores. Subclasses name the game, the design and how they answer."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self._pairwise()
-        return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Train to a relative duality gap of ``tol``.
@@ -253,24 +237,13 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
                 X = X[:, kept]
         return X, np.ascontiguousarray(codes, dtype=np.int64), share / share.sum(), kept, float(weight[kept].sum())
 
-    def _pairwise(self) -> bool:
-        """Whether ``X`` holds kernel values instead of features."""
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
-
     def _previous(self, classes: np.ndarray) -> Trained | None:
         if self.warm_start and hasattr(self, "_trained") and np.array_equal(classes, self.classes_):
             return self._trained
         return None
 
     def _check_parameters(self) -> None:
-        check_parameters(self, auto=("alpha", "smoothing"), decision=DECISIONS)
-        self._chosen_smoothing()
-        if not 0 < self._constant < np.inf:
-            raise ValueError(
-                f"intercept_scaling must be 'auto' or a positive, finite number; got {self.intercept_scaling!r}."
-            )
-        if not 0 < number(self.cache_size, "cache_size") < np.inf:
-            raise ValueError(f"cache_size must be a positive, finite number; got {self.cache_size!r}.")
+        self._check_training(decision=DECISIONS)
 
     def _game_and_scores(self, classes: np.ndarray, d: int) -> Setting:
         """What to train on ``d`` features; keeps the game to answer by, and its smoothing."""
@@ -281,23 +254,6 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
 
     def _store_span(self, C: np.ndarray, setting: Setting) -> None:
         raise NotImplementedError
-
-    def _functions(self, X: Any, dtype: Any = FLOATS) -> np.ndarray:
-        """What the weights say of each row, without intercepts: ``X coef'``, or the same in the span of the kernel."""
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=dtype, reset=False)
-        if self._kernel is None:
-            return safe_sparse_dot(X, self.coef_.T.astype(X.dtype, copy=False))
-        values = np.zeros((X.shape[0], self.dual_coef_.shape[0]))
-        if not self.support_.size:  # the zero function, of which a kernel need not know how to make it
-            return values
-        if self._kernel.precomputed:
-            return safe_sparse_dot(X[:, self.support_], self.dual_coef_.T)
-        step = max(1, _BLOCK // (8 * self.support_.size))
-        for start in range(0, X.shape[0], step):
-            part = slice(start, start + step)
-            values[part] = self._kernel(X[part], self.support_vectors_) @ self.dual_coef_.T
-        return values
 
     def _scores(self, X: Any, dtype: Any = FLOATS) -> np.ndarray:
         """Scores (n, k), one for each class."""
