@@ -72,7 +72,7 @@ def cost_matrix(L: Any) -> np.ndarray:
 def cost_matrices(costs: Any, name: str = "costs") -> np.ndarray:
     """Finite matrices (n, options, labels) without negative entries; an error names the first row that has others."""
     try:
-        matrices = np.ascontiguousarray(costs, dtype=np.float64)
+        matrices = np.asarray(costs, dtype=np.float64, order="C")
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be numbers of shape (n, options, labels); got {costs!r:.100}") from None
     if matrices.ndim != 3 or 0 in matrices.shape[1:]:
@@ -84,7 +84,7 @@ def cost_matrices(costs: Any, name: str = "costs") -> np.ndarray:
 def row_factors(factors: Any, n: int | None = None, name: str = "factors") -> np.ndarray:
     """One finite factor, not negative, for each of ``n`` rows; an error names the first row that has another."""
     try:
-        vector = np.ascontiguousarray(factors, dtype=np.float64)
+        vector = np.asarray(factors, dtype=np.float64, order="C")
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be one number for each row; got {factors!r:.100}") from None
     if vector.ndim != 1 or n not in (None, vector.size):
