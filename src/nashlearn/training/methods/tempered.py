@@ -120,7 +120,8 @@ class Turns(Hessian):
         out = np.zeros(design.shape)
         for part, block in problem.blocks():
             scores = np.ascontiguousarray(design.scores(block, v.reshape(design.shape)))
-            turn_rows(problem.loss, self.mu, self.Q[part], self.P[part], scores)
+            loss = problem.game.part(part).params.compiled()
+            turn_rows(loss, self.mu, self.Q[part], self.P[part], scores)
             scores *= self.share[part, None]
             design.add_moments(block, scores, out)
         return out
