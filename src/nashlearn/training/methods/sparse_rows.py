@@ -107,7 +107,9 @@ class SparseRows(SparseDescent):
     def _planes(self, run: Run) -> BoxPlanes:
         """What answers pay that know the labels is more than 0 where being right has its price."""
         problem = run.problem
-        truth = sum(problem.omega[part] @ problem.game.risk(problem.truth(part)) for part, _ in problem.blocks())
+        truth = sum(
+            problem.omega[part] @ problem.game.part(part).risk(problem.truth(part)) for part, _ in problem.blocks()
+        )
         return BoxPlanes.none(problem.n_weights, float(truth))
 
     def _guess(self, run: Run) -> np.ndarray:
