@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY
 from typing import Any, NamedTuple
 
@@ -23,12 +23,13 @@ from nashlearn.estimators._parameters import parameters
 from nashlearn.estimators._risk import RiskNash
 from nashlearn.estimators._row_costs import RowCostNash
 from nashlearn.estimators._row_functions import FLOATS, RowFunctions
-from nashlearn.estimators._streaming import StreamingNash
+from nashlearn.estimators._streaming import StreamingNash, refuse_box
 from nashlearn.training import Method, Problem, Trained
 from nashlearn.training.designs.gram import Gram, Kernel
 from nashlearn.training.designs.span import KernelProblem
 from nashlearn.training.methods.climb import Climb
 from nashlearn.training.methods.linear import Linear
+from nashlearn.training.methods.sparse_rows import SparseRows
 from nashlearn.training.methods.tempered import Tempered
 from nashlearn.training.methods.tempered_span import TemperedSpan
 from nashlearn.training.opening import train_as_asked
@@ -44,6 +45,14 @@ class RowTraining(RowFunctions):
 
     _: KW_ONLY
     class_weight: Any = None
+    penalty: str = "l2"
+
+
+# How linear models are trained, by the name of the penalty: for a smoothing and the scale of a game.
+LINEAR: dict[str, Callable[[float, float], Method]] = {
+    "l2": lambda mu, scale: Tempered(mu) if mu else Linear(),
+    "l1": SparseRows,
+}
 
 
 class Setting(NamedTuple):
@@ -101,6 +110,7 @@ class BaseNash(RowTraining, RiskNash, StreamingNash, RowCostNash, ClassifierMixi
         """
         self._check_parameters()
         if is_collection(X):
+            refuse_box(self, "for Dask collections")
             refuse_costs(costs)
             return fit_rows(self, X, y, sample_weight)
         given = y
@@ -152,7 +162,7 @@ class BaseNash(RowTraining, RiskNash, StreamingNash, RowCostNash, ClassifierMixi
         alpha = self.alpha_ / setting.unit
         if self.kernel is None:
             problem = Problem(X, codes, omega, alpha, setting.game, setting.design)
-            return problem, Tempered(setting.mu) if setting.mu else Linear()
+            return problem, LINEAR[self.penalty](setting.mu, setting.game.scale)
         kernel = Kernel(self.kernel, self.gamma, self.degree, self.coef0, X)
         gram = Gram(kernel, X, setting.bias**2, self.cache_size)
         gram.refuse_indefinite(rng)
@@ -175,7 +185,7 @@ class BaseNash(RowTraining, RiskNash, StreamingNash, RowCostNash, ClassifierMixi
 
     def _before_tempering(self, state: dict[str, Any]) -> dict[str, Any]:
         """What is not said in the state of a model of 0.1."""
-        then: dict[str, Any] = {"smoothing": 0.0, "intercept_scaling": 1.0}
+        then: dict[str, Any] = {"smoothing": 0.0, "intercept_scaling": 1.0, "penalty": "l2"}
         if "classes_" in state:
             risk = {"_sigma": np.ones(1), "_risk_means": np.array([state["_loss_of_training"]])}
             then |= {"smoothing_": 0.0, "alpha_": state["alpha"], "_largest": 1.0, **risk}
@@ -216,11 +226,12 @@ class BaseNash(RowTraining, RiskNash, StreamingNash, RowCostNash, ClassifierMixi
         self.classes_ = classes
         self.n_iter_, self.objective_, self.dual_gap_ = trained.n_iter, trained.objective, trained.dual_gap
         self.history_ = trained.rounds
-        of_the_other = ("support_", "support_vectors_", "dual_coef_") if self._kernel is None else ("coef_",)
+        of_the_other = ("support_", "support_vectors_", "dual_coef_") if self._kernel is None else ("coef_", "n_nonzero_")
         for name in of_the_other:  # of an earlier fit with another kernel
             self.__dict__.pop(name, None)
         if self._kernel is None:
             self._store(trained.w)
+            self.n_nonzero_ = int(np.count_nonzero(self.coef_))
         self._keep_risk(trained, spread, risk)
         if self.warm_start:
             self._trained: Trained = trained
@@ -261,6 +272,8 @@ class BaseNash(RowTraining, RiskNash, StreamingNash, RowCostNash, ClassifierMixi
 
     def _check_parameters(self) -> None:
         self._check_training(decision=DECISIONS)
+        if self.kernel is not None:
+            refuse_box(self, "with a kernel, whose functions have no weights to be sparse")
 
     def _game_and_scores(self, classes: np.ndarray, d: int) -> Setting:
         """What to train on ``d`` features; keeps the game to answer by, and its smoothing."""

@@ -31,13 +31,14 @@ class RiskNash:
         """Bound on the expected cost of the randomised prediction :meth:`strategy` over a set of distributions.
 
         For every distribution of labels, given the training inputs, whose moments ``E[Phi(x)' y]`` lie within
-        ``radius`` (Euclidean) of those of the training data, with ``f_i`` the scores in units of the costs and ``w``
-        their weights,
+        ``radius`` (Euclidean; with ``penalty="l1"`` by their largest difference) of those of the training data, with
+        ``f_i`` the scores in units of the costs and ``w`` their weights,
 
             ``E cost(p, y) <= min_sigma mean_i (max_y (sigma f_i + L'p_i)_y - sigma f_{i, y_i}) + sigma radius |w|``,
 
         the minimum taken over some values of ``sigma`` that were chosen in training, 1 among them. At smoothing 0
-        ``sigma`` is 1, and the mean that of the surrogate loss.
+        ``sigma`` is 1, and the mean that of the surrogate loss. With ``penalty="l1"``, ``|w|`` is the sum of absolute
+        values: the norm dual to that of the moments.
 
         With ``radius=moment_radius(confidence)`` the distribution that the labels were drawn from is among them
         with that confidence: the bound is then a guarantee for new labels at the training inputs. It holds for

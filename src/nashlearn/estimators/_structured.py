@@ -113,6 +113,7 @@ class StructuredNash(StructuredTraining, BaseEstimator):
     _weights: np.ndarray
     # Models that 0.1 has saved lack both: their weights and their smoothing were in costs.
     _unit: float = 1.0
+    _weight_norm: float | None = None
     _mu: float | None = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -159,7 +160,7 @@ class StructuredNash(StructuredTraining, BaseEstimator):
         self._weights = trained.w
         self._unit, self._mu = units
         self.smoothing_ = float(self.smoothing)
-        self._loss_of_training = trained.loss
+        self._loss_of_training, self._weight_norm = trained.loss, trained.norm
         self.objective_, self.dual_gap_, self.n_iter_ = trained.objective, trained.dual_gap, trained.n_iter
         self.history_ = trained.rounds
         self._store(trained.w, facts, problem)
@@ -269,5 +270,5 @@ class StructuredNash(StructuredTraining, BaseEstimator):
         check_is_fitted(self)
         if not 0 <= number(radius, "radius") < np.inf:
             raise ValueError(f"radius must be a finite number, not negative; got {radius!r}.")
-        norm = float(np.linalg.norm(self._weights))
+        norm = float(np.linalg.norm(self._weights)) if self._weight_norm is None else self._weight_norm
         return self._unit * (self._loss_of_training + float(radius) * norm) + self._accuracy()

@@ -33,9 +33,9 @@ class NashAbstainer(PerClassNash):
         A price of 1 or more is never worth paying for the loss of a wrong label, 1.
     abstain_label : default=-1
         What ``predict_or_abstain`` answers where it abstains. Must not be a class.
-    alpha, smoothing, kernel, gamma, degree, coef0, fit_intercept, intercept_scaling, class_weight, tol, cache_size
+    alpha, penalty, smoothing, kernel, gamma, degree, coef0, fit_intercept, intercept_scaling, class_weight, tol
         As for :class:`NashClassifier`.
-    max_iter, warm_start, random_state, verbose, max_time, checkpoint, callback
+    cache_size, max_iter, warm_start, random_state, verbose, max_time, checkpoint, callback
         As for :class:`NashClassifier`.
 
     Attributes

@@ -72,11 +72,11 @@ cdef double thin_pass(
 
 
 def stored_step(B, g, w, double alpha, d, double tol, Py_ssize_t passes):
-    """Write the step ``d`` (m,) for a symmetric matrix ``B``; the largest violation of the last full pass.
+    """Improve the step ``d`` (m,) for a symmetric matrix ``B``; the largest violation of the last full pass.
 
     Ends once that is at most ``tol``, or after so many full passes.
     """
-    cdef Py_ssize_t m = extent(g, "g", 0), done, inner
+    cdef Py_ssize_t m = extent(g, "g", 0), done, inner, j
     cdef const double* curvature = <const double*> matrix(B, "B", DOUBLE, m, m)
     cdef const double* gradient = <const double*> vector(g, "g", DOUBLE, m)
     cdef const double* at = <const double*> vector(w, "w", DOUBLE, m)
@@ -85,8 +85,12 @@ def stored_step(B, g, w, double alpha, d, double tol, Py_ssize_t passes):
     cdef double* slope = <double*> own.at
     cdef double most = 0.0
     with nogil:
-        for inner in range(m):
-            step[inner], slope[inner] = 0.0, gradient[inner]
+        for j in range(m):
+            slope[j] = gradient[j]
+        for j in range(m):
+            if step[j] != 0.0:
+                for inner in range(m):
+                    slope[inner] += step[j] * curvature[j * m + inner]
         for done in range(passes):
             most = stored_pass(m, curvature, at, alpha, step, slope, True)
             if most <= tol:
@@ -98,8 +102,8 @@ def stored_step(B, g, w, double alpha, d, double tol, Py_ssize_t passes):
 
 
 def thin_step(diagonal, V, U, g, w, double alpha, d, double tol, Py_ssize_t passes):
-    """Write the step ``d`` (m,) for ``B = diag(diagonal) - V U'``, which is symmetric; as :func:`stored_step`."""
-    cdef Py_ssize_t m = extent(g, "g", 0), rank = extent(V, "V", 1), done, inner
+    """Improve the step ``d`` (m,) for ``B = diag(diagonal) - V U'``, which is symmetric; as :func:`stored_step`."""
+    cdef Py_ssize_t m = extent(g, "g", 0), rank = extent(V, "V", 1), done, inner, j
     cdef const double* main = <const double*> vector(diagonal, "diagonal", DOUBLE, m)
     cdef const double* left = <const double*> matrix(V, "V", DOUBLE, m, rank)
     cdef const double* right = <const double*> matrix(U, "U", DOUBLE, m, rank)
@@ -110,10 +114,11 @@ def thin_step(diagonal, V, U, g, w, double alpha, d, double tol, Py_ssize_t pass
     cdef double* z = <double*> own.at
     cdef double most = 0.0
     with nogil:
-        for inner in range(m):
-            step[inner] = 0.0
         for inner in range(rank):
             z[inner] = 0.0
+        for j in range(m):
+            for inner in range(rank):
+                z[inner] += step[j] * right[j * rank + inner]
         for done in range(passes):
             most = thin_pass(m, rank, main, left, right, gradient, at, alpha, step, z, True)
             if most <= tol:

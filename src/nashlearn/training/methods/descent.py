@@ -175,14 +175,7 @@ class Descent(Method):
             return state, offer
         run.progress.n_iter += 1
         d, slope = self._direction(run, state)
-        found = first_descent(
-            lambda step: self._objective(run, state, state.w + step * d, smoothing),
-            state.value,
-            slope,
-            shortest=max(_SHORTEST, _LEAST * abs(state.value) / -slope),
-            least=0.1,
-            slack=0.0,
-        ) if slope < 0 else None  # fmt: skip
+        found = self._searched(run, state, d, slope, smoothing) if slope < 0 else None
         if found is None:
             self._look_again(run, state, smoothing)
         else:
@@ -193,6 +186,19 @@ class Descent(Method):
         """Where to go from ``w``, and the slope of the objective on that way."""
         d = state.curvature.direction(state.gradient)
         return d, float(state.gradient @ d)
+
+    def _searched(
+        self, run: Run, state: DescentState, d: np.ndarray, slope: float, smoothing: float
+    ) -> tuple[float, tuple[float, np.ndarray]] | None:
+        """A step along ``d`` that helps, with the objective and its gradient there; None where none does."""
+        return first_descent(
+            lambda step: self._objective(run, state, state.w + step * d, smoothing),
+            state.value,
+            slope,
+            shortest=max(_SHORTEST, _LEAST * abs(state.value) / -slope),
+            least=0.1,
+            slack=0.0,
+        )
 
     def _leaves(self, run: Run, state: DescentState) -> bool:
         """Whether the stage has led as far as it should."""

@@ -14,11 +14,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nashlearn.kernels.lasso import stored_step
 from nashlearn.training.blas import one_thread
 from nashlearn.training.driver import Offer, Run
 from nashlearn.training.methods.box import BoxPlanes
+from nashlearn.training.methods.lasso import lasso_step
 from nashlearn.training.methods.newton import DENSE_LIMIT
+from nashlearn.training.methods.search import first_descent
 from nashlearn.training.methods.sparse import SparseDescent, SparseState, violation
 from nashlearn.training.methods.tempered import Turns, drawn_rows, evaluation_cost
 from nashlearn.training.problem import Problem
@@ -34,9 +35,11 @@ _WATCHED = 12  # steps over which the pace of L-BFGS is judged
 _NEWTON_STEPS = 8  # in which Newton's method ends, roughly
 _SAMPLE = 6.0  # rows per weight that make a Hessian good enough far from the solution
 _DAMPING, _WEAKEST, _STRONGEST = 1e-4, 1e-9, 1e6  # relative to curvatures of labels that are all but uniform
-_INEXACT, _PASSES = 0.01, 100  # how exactly the minimum of a model is sought, and passes over it
+_INEXACT = 0.01  # how exactly the minimum of a model is sought
 _GOOD, _BAD = 0.3, 0.1  # shares of what a model promises that a step wins
-_ROUNDED = 1e-15  # relative fall that is lost in rounding
+_NEARER = 0.7  # ratio of distances of the moments by which a step is taken where rounding hides what it wins
+_SHORTEST = 1e-6
+_ROUNDED = 1e-20  # relative fall beyond which there is nothing to win
 _POLISHED = 1e-10  # relative gap that small problems are solved to
 
 
@@ -104,7 +107,9 @@ class SparseRows(SparseDescent):
     def _planes(self, run: Run) -> BoxPlanes:
         """What answers pay that know the labels is more than 0 where being right has its price."""
         problem = run.problem
-        truth = sum(problem.omega[part] @ problem.game.risk(problem.truth(part)) for part, _ in problem.blocks())
+        truth = sum(
+            problem.omega[part] @ problem.game.part(part).risk(problem.truth(part)) for part, _ in problem.blocks()
+        )
         return BoxPlanes.none(problem.n_weights, float(truth))
 
     def _guess(self, run: Run) -> np.ndarray:
@@ -121,13 +126,13 @@ class SparseRows(SparseDescent):
         value, stage, begun = state.value, state.stage, state.begun
         state, offer = super().update(run, state)
         if begun and stage == state.stage and state.promised > 0.0:
+            better = violation(state.gradient, state.w, run.alpha) <= _GOOD * state.violated
             won = (value - state.value) / state.promised
-            if won > _GOOD:
+            if won > _GOOD or better:
                 state.damping = max(0.1 * state.damping, _WEAKEST)
             elif won < _BAD:
                 state.damping = max(10.0 * state.damping, _DAMPING)
-            now = violation(state.gradient, state.w, run.alpha)
-            if state.newton and now > _GOOD * state.violated:
+            if state.newton and not better:
                 state.sample *= 2.0
         return state, offer
 
@@ -149,9 +154,25 @@ class SparseRows(SparseDescent):
         turns = Turns(problem, mu, Q, P, rows, share)
         H = problem.design.curvature_among(working, turns.blocks())
         np.einsum("jj->j", H)[:] += state.damping * max(H.diagonal().mean(), turns.typical)
-        d = np.zeros(working.size)
-        stored_step(H, g, w, run.alpha, d, _INEXACT * state.violated, _PASSES)
-        return d
+        return lasso_step(H, g, w, run.alpha, _INEXACT * state.violated)
+
+    def _searched(
+        self, run: Run, state: Any, d: np.ndarray, slope: float, smoothing: float
+    ) -> tuple[float, tuple[float, np.ndarray]] | None:
+        """A step that lowers the objective, or, where rounding hides that, brings moments nearer to the box.
+
+        The gap falls with the distance of the moments, and what is left to win with its square.
+        """
+        before, error = state.value, run.problem.error(state.w.reshape(run.problem.shape), smoothing=smoothing)
+
+        def trial(step: float) -> tuple[float, tuple[float, np.ndarray]]:
+            w = state.w + step * d
+            seen = value, gradient = self._objective(run, state, w, smoothing)
+            nearer = value <= before + error and violation(gradient, w, run.alpha) <= _NEARER * state.violated
+            return before + step * slope if nearer else value, seen
+
+        found = first_descent(trial, before, slope, shortest=_SHORTEST, slack=0.0)
+        return None if found is None else (found[0], found[1][1])
 
     def _hastened(self, run: Run, state: SparseRowState, size: int) -> bool:
         """Whether Newton's method is cheap, or L-BFGS, at its pace of late, would take longer."""
