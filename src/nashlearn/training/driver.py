@@ -44,6 +44,8 @@ class Trained:
         What each has shown.
     error : float
         How wrong rounding may have made ``objective``.
+    interrupted : bool
+        Whether a key was pressed, or a callback said so.
     """
 
     w: np.ndarray
@@ -55,6 +57,7 @@ class Trained:
     n_iter: int
     rounds: list[Round] = field(default_factory=list)
     error: float = 0.0
+    interrupted: bool = False
 
     @property
     def loss(self) -> float:
@@ -219,6 +222,7 @@ def train(
     alpha = problem.alpha if alpha is None else alpha
     run = Run(problem, alpha, tol, progress, rng, _fitting(start, method.shape(problem), alpha, unit))
     state: Any = None
+    interrupted = False
     try:
         with method.threads(problem):
             state = _saved(run, method, checkpoint)
@@ -230,11 +234,14 @@ def train(
     except KeyboardInterrupt:
         if (offer := method.rescue(run, state)) is not None:
             progress.keep(*offer)
+        interrupted = True
         progress.interrupted()
     progress.warn_unless(tol, lambda: method.advice(run, advice), method.unit)
-    w, error = progress.w, progress.primal_error
-    Q, norm = method.dual_point(state), method.norm(problem, w)
-    found = Trained(w, Q, alpha, norm, progress.primal, progress.gap, progress.n_iter, progress.rounds, error)
+    w, Q = progress.w, method.dual_point(state)
+    found = Trained(
+        w, Q, alpha, method.norm(problem, w), progress.primal, progress.gap, progress.n_iter, progress.rounds,
+        error=progress.primal_error, interrupted=interrupted,
+    )  # fmt: skip
     return found.divided(unit)
 
 
