@@ -47,6 +47,8 @@ class Trained:
         How wrong rounding may have made ``objective``.
     penalty : Penalty
         What was added to the mean loss.
+    interrupted : bool
+        Whether a key was pressed, or a callback said so.
     """
 
     w: np.ndarray
@@ -59,6 +61,7 @@ class Trained:
     rounds: list[Round] = field(default_factory=list)
     error: float = 0.0
     penalty: Penalty = SQUARED
+    interrupted: bool = False
 
     @property
     def loss(self) -> float:
@@ -228,6 +231,7 @@ def train(
     alpha = problem.alpha if alpha is None else alpha
     run = Run(problem, alpha, tol, progress, rng, _fitting(start, method, method.shape(problem), alpha, unit))
     state: Any = None
+    interrupted = False
     try:
         with method.threads(problem):
             state = _saved(run, method, checkpoint)
@@ -239,13 +243,14 @@ def train(
     except KeyboardInterrupt:
         if (offer := method.rescue(run, state)) is not None:
             progress.keep(*offer)
+        interrupted = True
         progress.interrupted()
     progress.warn_unless(tol, lambda: method.advice(run, advice), method.unit)
-    w, error = progress.w, progress.primal_error
-    Q, norm = method.dual_point(state), method.norm(problem, w)
+    w, Q = progress.w, method.dual_point(state)
     found = Trained(
-        w, Q, alpha, norm, progress.primal, progress.gap, progress.n_iter, progress.rounds, error, method.penalty
-    )
+        w, Q, alpha, method.norm(problem, w), progress.primal, progress.gap, progress.n_iter, progress.rounds,
+        error=progress.primal_error, penalty=method.penalty, interrupted=interrupted,
+    )  # fmt: skip
     return found.divided(unit)
 
 
