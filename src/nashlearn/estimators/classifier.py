@@ -190,6 +190,9 @@ class NashClassifier(DecidingNash, PerClassNash):
         costs = self._game.costs if self._priced is None else self._priced
         return costs[options, known_positions(known, y, where)]
 
+    def _all_costs(self) -> np.ndarray:
+        return self._game.costs if self._priced is None else self._priced
+
     @averaged
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The metric that ``loss`` names: accuracy for ``"zero_one"``, minus :meth:`task_loss` for all others."""
