@@ -4,8 +4,8 @@ Rows are independent draws of one distribution, and what is bounded is its mean 
 losses lie between two numbers. Two bounds serve:
 
 - **Losses of two values** (errors): the exact binomial interval [clopper1934]_.
-- **Other bounded losses**: betting [waudby2024]_. Scale losses ``x`` to [0, 1] and bet against ``mu >= g``: a capital of
-  ``delta`` is multiplied, row by row, by ``1 + b (g - x)``, where the bet ``0 <= b < 1 / (1 - g)`` depends on earlier
+- **Other bounded losses**: betting [waudby2024]_. Scale losses ``x`` to [0, 1] and bet against ``mu >= g``: a capital
+  of ``delta`` is multiplied, row by row, by ``1 + b (g - x)``, where the bet ``0 <= b < 1 / (1 - g)`` depends on earlier
   rows alone. If ``mu >= g``, no factor has an expectation above 1, and the capital reaches 1 with probability ``delta``
   at most (Ville's inequality). Means at which it does are refuted.
 
@@ -18,7 +18,7 @@ which makes bounds about as wide as those of the central limit theorem; ``v`` is
 renewed after each 32nd part of the rows that are left.
 
 **Which means.** Those of a grid. A capital against ``mu >= g`` serves all means from ``g`` on, so the least ``g`` above
-which all of the grid is refuted is an upper bound. The grid is laid, once, around the mean of the first 16th of the rows.
+which all of the grid is refuted is an upper bound. The grid is laid, once, around the mean of the first 16th of rows.
 Over these the bet depends on ``g`` alone, in such a way that ``g b`` grows with ``g`` and ``(1 - g) b`` falls: then the
 capital grows with ``g``, and at the largest ``g <= mu`` of the grid, wherever that lies, it is no larger than at ``mu``
 itself, so that its expectation stays below ``delta``. The lower bound is one minus the upper bound of ``1 - x``.
@@ -99,8 +99,8 @@ def checked_confidence(confidence: Any) -> float:
 def mean_bounds(losses: Any, low: float, high: float, confidence: float = 0.95, *, binary: bool = False) -> Certified:
     """Bounds of the true mean of losses between ``low`` and ``high``, from independent draws.
 
-    Exact binomial bounds [clopper1934]_ where ``binary``, betting [waudby2024]_ otherwise; :mod:`nashlearn.certificates`
-    has the proof. Cost: O(n) for the former, about 400 n multiplications for the latter, 0.1 s for 100,000 losses.
+    Exact binomial bounds [clopper1934]_ where ``binary``, betting [waudby2024]_ otherwise; the proof is in
+    :mod:`nashlearn.certificates`. Cost: O(n) for the former, about 400 n multiplications for the latter, 0.1 s for 100,000 losses.
 
     Parameters
     ----------
@@ -174,7 +174,8 @@ def _grid(first: np.ndarray, n: int) -> np.ndarray:
     mean = (0.5 + first.sum()) / rows
     spread = np.sqrt((0.25 + ((first - mean) ** 2).sum()) / rows)
     reach = 4.0 * spread * (1.0 / np.sqrt(rows) + 1.0 / np.sqrt(n)) + 4.0 / n
-    g = np.unique(np.r_[np.linspace(mean - reach, mean + reach, _GRID), np.linspace(0.0, 1.0, _TAILS)])
+    near = np.linspace(max(mean - reach, 0.0), min(mean + reach, 1.0), _GRID)
+    g = np.unique(np.r_[near, np.linspace(0.0, 1.0, _TAILS)])
     return g[(g > 0.0) & (g < 1.0)]
 
 

@@ -98,8 +98,8 @@ class CertifiedRows(CertifiedNash):
 class CertifiedStructures(CertifiedNash):
     """Estimators of structured outputs: the loss of an example is the mean over its variables with a known label.
 
-    The certified mean is one over examples, long and short alike, whereas :meth:`task_loss` is a mean over the variables
-    of all examples. Both agree where examples are equally long. Examples without a known label do not count.
+    The certified mean is one over examples, long and short alike, whereas :meth:`task_loss` is a mean over the
+    variables of all examples. Both agree where examples are equally long. Examples without a known label do not count.
     """
 
     def _cost_range(self) -> tuple[float, float]:

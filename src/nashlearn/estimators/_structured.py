@@ -103,8 +103,8 @@ class StructuredNash(StructuredTraining, CertifiedStructures, BaseEstimator):
 
     Subclasses read examples (``_read``), say what is to be known of all of them (``_facts``, ``_sums``), build the
     training problem of some or all (``_problem``), keep the weights (``_store``), and answer (``predict``,
-    ``_mistakes``, ``_expected_mistakes``). None of the first four touches the estimator, so that data which are refused leave an earlier fit as
-    it was.
+    ``_mistakes``, ``_expected_mistakes``). None of the first four touches the estimator, so that data which are refused
+    leave an earlier fit as it was.
 
     Training and the games behind predictions are in costs; weights, scores and the objective are of the loss divided by
     ``s (1 + m)``, where ``s`` is the largest cost (:meth:`_largest_cost`) and ``m`` the parameter ``smoothing``, so

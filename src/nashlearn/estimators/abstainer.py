@@ -21,7 +21,24 @@ from nashlearn.estimators._per_class import PerClassNash
 __all__ = ["NashAbstainer"]
 
 _LEAST = 1e-100  # prices below are lost in products
-_PRICES = (0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.75, 1.0)  # of calibrate: known before data are
+_PRICES = (
+    0.005,
+    0.01,
+    0.02,
+    0.04,
+    0.06,
+    0.08,
+    0.1,
+    0.15,
+    0.2,
+    0.25,
+    0.3,
+    0.4,
+    0.5,
+    0.6,
+    0.75,
+    1.0,
+)  # of calibrate: known before data are
 
 
 @parameters
