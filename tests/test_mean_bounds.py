@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -29,11 +31,9 @@ def test_bounds_are_ordered_within_the_range(losses, confidence):
 def test_more_confidence_makes_wider_bounds(losses):
     nested = [mean_bounds(losses, 0, 1, confidence) for confidence in (0.5, 0.8, 0.95, 0.99)]
     grid = 2 / 33  # means are tested on a grid whose points differ by no more
-    assert all(
-        b.upper >= a.upper - grid and b.lower <= a.lower + grid for a, b in zip(nested, nested[1:], strict=False)
-    )
+    assert all(b.upper >= a.upper - grid and b.lower <= a.lower + grid for a, b in pairwise(nested))
     exact = [mean_bounds(losses.round(), 0, 1, confidence, binary=True) for confidence in (0.5, 0.8, 0.95, 0.99)]
-    assert all(b.upper >= a.upper and b.lower <= a.lower for a, b in zip(exact, exact[1:], strict=False))
+    assert all(b.upper >= a.upper and b.lower <= a.lower for a, b in pairwise(exact))
 
 
 @given(SAMPLES, st.floats(-5, 5), st.floats(0.1, 100))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
@@ -165,7 +167,7 @@ def test_bad_input_is_named():
     for confidence in (0, 1, 1.5, np.nan):
         with pytest.raises(ValueError, match="confidence must lie"):
             model.certify(*held, confidence)
-    with pytest.raises(ValueError, match="of must be one of .*'predict', 'strategy'"):
+    with pytest.raises(ValueError, match=r"of must be one of .*'predict', 'strategy'"):
         model.certify(*held, of="scores")
     with pytest.raises(ValueError, match="0 sample"):
         model.certify(X[:0], Y[:0])
@@ -195,7 +197,7 @@ def test_calibrate_gives_a_price_and_keeps_the_model():
     share = [one.certify(X[HELD], Y[HELD], of="abstentions").loss for one in (easy, chosen)]
     assert share[0] <= share[1] and easy.abstain_cost >= chosen.abstain_cost
     dearer = [model._priced_at(price)._answers(X) == 3 for price in (0.05, 0.2, 0.5, 0.9)]
-    assert all((b <= a).all() for a, b in zip(dearer, dearer[1:], strict=False))
+    assert all((b <= a).all() for a, b in pairwise(dearer))
 
 
 def test_calibrate_refuses_what_it_cannot_promise():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import KW_ONLY
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
@@ -21,24 +21,8 @@ from nashlearn.estimators._per_class import PerClassNash
 __all__ = ["NashAbstainer"]
 
 _LEAST = 1e-100  # prices below are lost in products
-_PRICES = (
-    0.005,
-    0.01,
-    0.02,
-    0.04,
-    0.06,
-    0.08,
-    0.1,
-    0.15,
-    0.2,
-    0.25,
-    0.3,
-    0.4,
-    0.5,
-    0.6,
-    0.75,
-    1.0,
-)  # of calibrate: known before data are
+# Of calibrate, known before any data are.
+_PRICES = (0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.75, 1.0)
 
 
 @parameters
@@ -101,7 +85,7 @@ class NashAbstainer(PerClassNash):
         best = self._most_probable(scores, self._play(scores)) if self.smoothing_ else scores.argmax(axis=1)
         return self.classes_[best]
 
-    _certifies = {  # noqa: RUF012
+    _certifies: ClassVar = {
         "predict_or_abstain": "_losses_of_answers",
         "strategy": "_losses_of_strategy",
         "predict": "_errors",
@@ -117,8 +101,8 @@ class NashAbstainer(PerClassNash):
         X, y, confidence
             As there.
         of : str, default="predict_or_abstain"
-            ``"predict_or_abstain"``: the mean cost of these answers, as :meth:`task_loss` has it. ``"strategy"``: that of
-            answers drawn from :meth:`strategy`. ``"predict"``: the share of wrong labels where it never abstains.
+            ``"predict_or_abstain"``: the mean cost of these answers, as :meth:`task_loss` has it. ``"strategy"``: that
+            of answers drawn from :meth:`strategy`. ``"predict"``: the share of wrong labels where it never abstains.
             ``"answered"``: the share of wrong labels among the rows that :meth:`predict_or_abstain` answers, the ``n``
             of what is returned. ``"abstentions"``: the share of rows where it abstains.
         """
@@ -202,8 +186,8 @@ class NashAbstainer(PerClassNash):
                 level = 0.0
         if best is None:
             raise ValueError(
-                f"No price can be certified to keep max_loss={max_loss!r} with confidence {confidence!r} on {len(wrong)} "
-                f"rows: the least p-value is {least:.2g}. Give more rows, or ask for less."
+                f"No price can be certified to keep max_loss={max_loss!r} with confidence {confidence!r} on "
+                f"{len(wrong)} rows: the least p-value is {least:.2g}. Give more rows, or ask for less."
             )
         return best
 

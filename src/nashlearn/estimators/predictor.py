@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -141,6 +141,7 @@ class NashPredictor(EntryNash):
     (True, True)
     """
 
+    _certifies: ClassVar = {"predict": "_bounded_losses", "strategy": "_bounded_losses_of_strategy"}
     _accurate = 1e-9
     _stages = (0.1, 0.02, 0.004, 8e-4, 1.6e-4, 3.2e-5)  # of smoothing, in units of the loss of an entry
 
@@ -303,10 +304,10 @@ class NashPredictor(EntryNash):
             ) from None
         return self._certified(X, y, confidence, of, {"bounds": (low, high)})
 
-    def _losses_of_answers(self, X: Any, y: Any, *, bounds: tuple[float, float]) -> Losses:
+    def _bounded_losses(self, X: Any, y: Any, *, bounds: tuple[float, float]) -> Losses:
         return Losses(self._mistakes(X, y)[0], *bounds)
 
-    def _losses_of_strategy(self, X: Any, y: Any, *, bounds: tuple[float, float]) -> Losses:
+    def _bounded_losses_of_strategy(self, X: Any, y: Any, *, bounds: tuple[float, float]) -> Losses:
         return Losses(self._expected_mistakes(X, y)[0], *bounds)
 
 
