@@ -17,6 +17,7 @@ from nashlearn.arrays import aligned
 from nashlearn.dask.answers import averaged, lazily, refuse_costs
 from nashlearn.dask.collections import is_collection
 from nashlearn.dask.rows import fit_rows
+from nashlearn.estimators._certify import CertifiedRows
 from nashlearn.estimators._deciding import DECISIONS
 from nashlearn.estimators._labels import known_positions
 from nashlearn.estimators._parameters import parameters
@@ -78,7 +79,7 @@ class Setting(NamedTuple):
     unit: float
 
 
-class BaseNash(RowTraining, RiskNash, StreamingNash, RowCostNash, ClassifierMixin, BaseEstimator):
+class BaseNash(RowTraining, RiskNash, CertifiedRows, StreamingNash, RowCostNash, ClassifierMixin, BaseEstimator):
     """A game played on linear scores. Subclasses name the game, the design and how they answer."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None) -> Any:
