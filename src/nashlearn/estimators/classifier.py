@@ -53,6 +53,10 @@ class NashClassifier(DecidingNash, PerClassNash):
         ``2 / (n alpha)`` for two classes, of which it keeps one vector. ``"auto"`` is its ``C = 1``: one over the
         number of rows, or over the sum of ``sample_weight``, and twice that for two classes; in ``partial_fit`` 1e-3.
         ``alpha_`` says which.
+    penalty : {"l2", "l1"}, default="l2"
+        ``"l1"`` minimises ``alpha |W|_1 + mean loss``: many weights are exactly 0, ``n_nonzero_`` of ``coef_`` are not,
+        and ``alpha`` is ``1 / (n C)`` of LogisticRegression with ``l1_ratio=1``, for two classes too. The intercept is
+        penalised as every weight, times ``1 / intercept_scaling``. For linear models, in memory.
     smoothing : "auto" or float, default="auto"
         What the adversary is paid for entropy, ``m`` above: relative to the largest cost, 0 or between 1e-9 and 1e9.
         ``"auto"`` is 1 for linear models and 0, the exact game, with a kernel: smoothing makes a support vector of
@@ -199,6 +203,9 @@ class NashClassifier(DecidingNash, PerClassNash):
         where = "the loss does not name; named" if unseen else "was not seen in fit; known"
         matrix = self._game.costs if self._priced is None else self._priced
         return self._charged(matrix[options, known_positions(known, y, where)], costs)
+
+    def _all_costs(self) -> np.ndarray:
+        return self._game.costs if self._priced is None else self._priced
 
     @averaged
     def score(self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None) -> float:

@@ -46,9 +46,9 @@ class NashOrdinalClassifier(DecidingNash, BaseNash):
         As for :class:`NashClassifier`, relative to one grade. ``"auto"`` is 3 for linear models, 0 with a kernel.
     intercept_scaling : "auto" or float, default="auto"
         The constant feature that thresholds are the weights of: 10 for linear models, 1 with a kernel.
-    alpha, kernel, gamma, degree, coef0, class_weight, tol, cache_size, max_iter, warm_start, random_state, verbose
+    alpha, penalty, kernel, gamma, degree, coef0, class_weight, tol, cache_size, max_iter, warm_start
         As for :class:`NashClassifier`.
-    max_time, checkpoint, callback
+    random_state, verbose, max_time, checkpoint, callback
         As for :class:`NashClassifier`.
     decision : {"auto", "scores", "equilibrium"}, default="auto"
         Answer with the largest score, or with the largest entry of ``p``, which is a median of the probabilities ``q``
