@@ -20,7 +20,13 @@ from nashlearn.dask.collections import (
 )
 from nashlearn.dask.reduction import Partitions, travelling
 
-__all__ = ["averaged", "lazily", "mistakes"]
+__all__ = ["averaged", "lazily", "mistakes", "refuse_costs"]
+
+
+def refuse_costs(costs: Any) -> None:
+    """Refuse costs of rows beside a Dask collection."""
+    if costs is not None:
+        raise ValueError("costs must be None where X is a Dask collection: costs of rows are for data in memory.")
 
 
 def lazily(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -33,6 +39,7 @@ def lazily(method: Callable[..., Any]) -> Callable[..., Any]:
     def answer(self: Any, X: Any, **options: Any) -> Any:
         if not is_collection(X):
             return method(self, X, **options)
+        refuse_costs(options.get("costs"))
         function = partial(_answered, method, travelling(self), **options)
         return X.map_partitions(_of_examples, function) if is_bag(X) else _of_rows(function, X)
 
@@ -74,12 +81,13 @@ def _of_rows(function: Callable[[Any], np.ndarray], X: Any) -> Any:
 
 
 def averaged(method: Callable[..., float]) -> Callable[..., float]:
-    """Make a method ``mean(self, X, y, sample_weight=None)`` average over the rows of a Dask collection, now."""
+    """Make a method ``mean(self, X, y, sample_weight=None, costs=None)`` average over a Dask collection, now."""
 
     @wraps(method)
-    def mean(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def mean(self: Any, X: Any, y: Any, sample_weight: Any = None, costs: Any = None) -> float:
         if not is_collection(X):
-            return method(self, X, y, sample_weight)
+            return method(self, X, y, sample_weight, costs)
+        refuse_costs(costs)
         parts = Partitions(row_partitions(X, y=y, sample_weight=sample_weight), bundled=False)
         value, weight = parts.reduce(partial(_weighted, partial(method, travelling(self))), np.add)
         return float(value / weight)

@@ -11,7 +11,6 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from nashlearn.dask.collections import is_collection
-from nashlearn.estimators._base import number
 from nashlearn.estimators._deciding import DECISIONS
 from nashlearn.estimators._network_answers import PlayingNetworks, Scored
 from nashlearn.estimators._network_input import (
@@ -21,7 +20,7 @@ from nashlearn.estimators._network_input import (
     labels_of,
     node_counts,
 )
-from nashlearn.estimators._parameters import check_parameters
+from nashlearn.estimators._parameters import check_parameters, number
 from nashlearn.estimators._structured import Facts, example_weights
 from nashlearn.estimators._vocabulary import Vocabulary, placed, united, vocabulary
 from nashlearn.games.networks.batch import Networks

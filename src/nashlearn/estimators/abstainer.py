@@ -67,27 +67,29 @@ class NashAbstainer(PerClassNash):
             raise ValueError(f"abstain_cost must be 0 or at least {_LEAST}; got {self.abstain_cost!r}.")
         return game
 
-    def _most_probable(self, scores: np.ndarray, found: Any) -> np.ndarray:
+    def _most_probable(self, scores: np.ndarray, found: Any, costs: Any) -> np.ndarray:
         mixed = found.p[:, :-1].any(axis=1)
         return np.where(mixed, found.p[:, :-1].argmax(axis=1), found.q.argmax(axis=1))
 
     @lazily
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, *, costs: Any = None) -> np.ndarray:
         """The most probable labels, without abstaining; at smoothing 0 those of the largest scores."""
         scores = self._scores(X)
-        best = self._most_probable(scores, self._play(scores)) if self.smoothing_ else scores.argmax(axis=1)
-        return self.classes_[best]
+        if not self.smoothing_:
+            return self.classes_[scores.argmax(axis=1)]
+        return self.classes_[self._most_probable(scores, self._play(scores, costs), costs)]
 
-    def _answers(self, X: Any) -> np.ndarray:
-        return self._play(self._scores(X)).p.argmax(axis=1)
+    def _answers(self, X: Any, costs: Any = None) -> np.ndarray:
+        return self._play(self._scores(X), costs).p.argmax(axis=1)
 
     @lazily
-    def predict_or_abstain(self, X: Any) -> np.ndarray:
+    def predict_or_abstain(self, X: Any, *, costs: Any = None) -> np.ndarray:
         """Labels, and ``abstain_label`` where abstaining is the largest entry of ``p`` ([fathony2019]_, Cor. 2.4).
 
+        With ``costs`` (n,) mistakes and abstaining cost so many times more in each row, and ``p`` is for these costs.
         These are the answers that :meth:`task_loss` and :meth:`score`, its negative, are of.
         """
-        options = self._answers(X)
+        options = self._answers(X, costs)
         if np.isin(self.abstain_label, self.classes_):
             raise ValueError(f"abstain_label must not be a class; got {self.abstain_label!r}, classes {self.classes_}.")
         answer = np.array([self.abstain_label])
@@ -95,12 +97,12 @@ class NashAbstainer(PerClassNash):
         return np.concatenate([self.classes_.astype(joint), answer.astype(joint)])[options]
 
     @lazily
-    def abstain_proba(self, X: Any) -> np.ndarray:
+    def abstain_proba(self, X: Any, *, costs: Any = None) -> np.ndarray:
         """Probability (n,) with which the equilibrium strategy ``p`` abstains."""
-        return self._play(self._scores(X)).p[:, -1]
+        return self._play(self._scores(X), costs).p[:, -1]
 
     @lazily
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any, *, costs: Any = None) -> np.ndarray:
         """Probabilities (n, k) of the labels, ``q``, where ``smoothing_`` is positive.
 
         At smoothing 0 nothing estimates them, and what is returned is ``p`` without abstention, renormalised; the
@@ -108,9 +110,9 @@ class NashAbstainer(PerClassNash):
         """
         check_is_fitted(self)
         if self.smoothing_:
-            return self._probabilities(X)
+            return self._probabilities(X, costs)
         scores = self._scores(X)
-        rest = self._play(scores).p[:, :-1]
+        rest = self._play(scores, costs).p[:, :-1]
         mass = rest.sum(axis=1, keepdims=True)
         surely = mass[:, 0] <= np.sqrt(np.finfo(rest.dtype).eps)
         rest[surely] = self._game.labels.vertex(scores[surely].argmax(axis=1))

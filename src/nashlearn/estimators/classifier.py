@@ -15,6 +15,7 @@ from nashlearn.estimators._deciding import DecidingNash
 from nashlearn.estimators._labels import known_positions
 from nashlearn.estimators._parameters import parameters
 from nashlearn.estimators._per_class import PerClassNash
+from nashlearn.estimators._row_costs import matrices_for
 from nashlearn.games.catalogue import LOSSES, NAMED
 
 __all__ = ["NashClassifier"]
@@ -183,17 +184,29 @@ class NashClassifier(DecidingNash, PerClassNash):
     def _options(self) -> np.ndarray:
         return self.options_
 
-    def _paid(self, options: np.ndarray, y: Any) -> np.ndarray:
+    def _given_matrices(self, costs: Any, n: int) -> np.ndarray:
+        classes = self._priced_labels[: self._game.n_labels]
+        return matrices_for(costs, n, self.options_, classes)
+
+    def _paid(self, options: np.ndarray, y: Any, costs: Any = None) -> np.ndarray:
         check_consistent_length(options, y)
+        if np.ndim(costs) > 1:
+            own = self._given_matrices(costs, options.size)
+            return own[
+                np.arange(options.size), options, known_positions(self.classes_, y, "was not seen in fit; known")
+            ]
         known, unseen = self._priced_labels, self._priced_labels.size > self.classes_.size
         where = "the loss does not name; named" if unseen else "was not seen in fit; known"
-        costs = self._game.costs if self._priced is None else self._priced
-        return costs[options, known_positions(known, y, where)]
+        matrix = self._game.costs if self._priced is None else self._priced
+        return self._charged(matrix[options, known_positions(known, y, where)], costs)
 
     @averaged
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The metric that ``loss`` names: accuracy for ``"zero_one"``, minus :meth:`task_loss` for all others."""
+    def score(self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None) -> float:
+        """The metric that ``loss`` names: accuracy for ``"zero_one"``, minus :meth:`task_loss` for all others.
+
+        With ``costs`` it is minus :meth:`task_loss` for every loss.
+        """
         check_is_fitted(self)
-        if isinstance(self.loss, str) and self.loss == "zero_one":
+        if costs is None and isinstance(self.loss, str) and self.loss == "zero_one":
             return ClassifierMixin.score(self, X, y, sample_weight)
-        return -self.task_loss(X, y, sample_weight)
+        return -self.task_loss(X, y, sample_weight, costs)

@@ -132,6 +132,14 @@ class NashOrdinalClassifier(DecidingNash, BaseNash):
             game, design, span = ThresholdGame(k - 1), Shared(k - 1, d, constant), SpanShared(k - 1, constant)
         return Setting(game, design, span, 0.0, self._mu, self._unit)
 
+    def _with_costs(self, setting: Setting, costs: Any, n: int, kept: np.ndarray) -> Setting:
+        if not self.smoothing_:  # a factor on the loss of grades is none on that of independent thresholds
+            if self.kernel is not None:
+                raise ValueError("costs need smoothing > 0 where NashOrdinalClassifier has a kernel; got smoothing 0.")
+            m = setting.design.m
+            setting = setting._replace(design=Cumulative(m, setting.design.d, setting.design.constant))
+        return super()._with_costs(setting, costs, n, kept)
+
     def _store(self, w: np.ndarray) -> None:
         d = self.n_features_in_
         self.coef_ = w[None, :d].copy()

@@ -42,12 +42,12 @@ def train_as_asked(
     """:func:`train` with the parameters of the estimator; ``data`` are what its checkpoint belongs to.
 
     ``alpha``, that of the estimator where none is given, regularises the loss divided by ``unit``: the problem's own
-    regularisation is ``alpha / unit``.
+    regularisation follows from it, see :mod:`nashlearn.training.penalties`.
     """
     return train(
         problem,
         method,
-        alpha=float(estimator.alpha if alpha is None else alpha) / unit,
+        alpha=method.penalty.inside(float(estimator.alpha if alpha is None else alpha), unit),
         unit=unit,
         tol=estimator.tol,
         max_iter=estimator.max_iter,

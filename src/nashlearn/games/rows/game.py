@@ -63,11 +63,15 @@ class RowGame(Game):
         self._warn(found.gap, tol)
         return found
 
+    def part(self, rows: Any) -> RowGame:
+        """The game of some rows, a slice or their indices: this one itself, unless costs depend on the row."""
+        return self
+
     def equilibria(
         self, scores: np.ndarray, smoothing: float = 0.0, n_jobs: int = 1, start: Equilibrium | None = None
     ) -> Equilibrium:
         """What :meth:`solve` returns, for scores that need no check: rows (n, labels) of a float type."""
-        scores, loss = np.ascontiguousarray(scores), self.params.compiled()
+        scores = np.ascontiguousarray(scores)
         n, dtype = scores.shape[0], scores.dtype
         value, gap, entropy = np.empty((3, n), dtype)
         q, p = np.empty((n, self.n_labels), dtype), np.empty((n, self.n_options), dtype)
@@ -78,17 +82,18 @@ class RowGame(Game):
             p[:] = np.nan if start is None else start.p
             arrays = (*arrays, risk)
 
-        def play(scores: np.ndarray, *found: np.ndarray) -> None:
+        def play(loss: Any, scores: np.ndarray, *found: np.ndarray) -> None:
             if smoothing:
                 temper_rows(loss, scores, smoothing, *found)
             else:
                 kernels.solve_rows(loss, scores, *found)
 
         if n_jobs == 1 or n <= _PIECE:
-            play(*arrays)
+            play(self.params.compiled(), *arrays)
         else:
             cuts = [slice(i, i + _PIECE) for i in range(0, n, _PIECE)]
-            threads(min(n_jobs, len(cuts)))(play, [tuple(array[cut] for array in arrays) for cut in cuts])
+            pieces = [(self.part(cut).params.compiled(), *(array[cut] for array in arrays)) for cut in cuts]
+            threads(min(n_jobs, len(cuts)))(play, pieces)
         return Equilibrium(value, q, p, gap, entropy, risk)
 
     def risk(self, q: np.ndarray, scores: np.ndarray | None = None) -> np.ndarray:

@@ -98,7 +98,7 @@ class SimplexGame(RowGame):
         return bool((right == right[0]).all() and (wrong == wrong[:1]).all() and (wrong[:1] > right[0]).all())
 
     @property
-    def loss(self) -> np.ndarray:
+    def loss(self) -> Any:
         """The same matrix, under the name that every game has."""
         return self.costs
 
