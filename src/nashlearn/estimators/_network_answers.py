@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from dataclasses import KW_ONLY
 from typing import Any, NamedTuple
@@ -39,7 +40,7 @@ class Scored(NamedTuple):
         """What the networks' rows have as one array for each example."""
         found = np.empty_like(rows)
         found[self.networks.order] = rows
-        return np.split(found, self.graphs.offsets[1:-1])
+        return [found[a:b] for a, b in itertools.pairwise(self.graphs.offsets.tolist())]
 
 
 @parameters

@@ -108,8 +108,8 @@ class RowCostGame(SimplexGame):
         """No: which option has the largest ``p`` depends on the costs of the row."""
         return False
 
-    def _checked(self, scores: np.ndarray) -> np.ndarray:
-        scores = super()._checked(scores)
+    def _checked(self, scores: np.ndarray, n_jobs: int = 1) -> np.ndarray:
+        scores = super()._checked(scores, n_jobs)
         if len(scores) != self.n_rows:
             raise ValueError(f"scores must have one row for each of the {self.n_rows} rows of costs; got {len(scores)}")
         return scores
