@@ -5,9 +5,9 @@ losses lie between two numbers. Two bounds serve:
 
 - **Losses of two values** (errors): the exact binomial interval [clopper1934]_.
 - **Other bounded losses**: betting [waudby2024]_. Scale losses ``x`` to [0, 1] and bet against ``mu >= g``: a capital
-  of ``delta`` is multiplied, row by row, by ``1 + b (g - x)``, where the bet ``0 <= b < 1 / (1 - g)`` depends on earlier
-  rows alone. If ``mu >= g``, no factor has an expectation above 1, and the capital reaches 1 with probability ``delta``
-  at most (Ville's inequality). Means at which it does are refuted.
+  of ``delta`` is multiplied, row by row, by ``1 + b (g - x)``, where the bet ``0 <= b < 1 / (1 - g)`` depends on
+  earlier rows alone. If ``mu >= g``, no factor has an expectation above 1, and the capital reaches 1 with probability
+  ``delta`` at most (Ville's inequality). Means at which it does are refuted.
 
 **Which bet.** Capital that shall be 1 after the last row or nothing is a digital option, and the bet that replicates it
 for normal losses of variance ``v`` when ``r`` rows are left and the capital is ``c`` is
@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import betainc, betaincinv, ndtri
 
-__all__ = ["Certified", "Losses", "checked_confidence", "error_p_value", "mean_bounds"]
+__all__ = ["Certified", "Losses", "checked_confidence", "error_p_value", "mean_bounds", "price_range"]
 
 _LARGEST_BET = 0.99  # of what may be bet: a row must not cost all
 _OPENING = 16  # the share of rows before the grid is laid
@@ -85,6 +85,12 @@ class Losses(NamedTuple):
     binary: bool = False
 
 
+def price_range(costs: np.ndarray) -> tuple[float, float, bool]:
+    """The least and the largest cost, and whether there is no other."""
+    low, high = float(costs.min()), float(costs.max())
+    return low, high, bool(np.isin(costs, (low, high)).all())
+
+
 def checked_confidence(confidence: Any) -> float:
     """A confidence between 0 and 1, or an error."""
     try:
@@ -100,7 +106,8 @@ def mean_bounds(losses: Any, low: float, high: float, confidence: float = 0.95, 
     """Bounds of the true mean of losses between ``low`` and ``high``, from independent draws.
 
     Exact binomial bounds [clopper1934]_ where ``binary``, betting [waudby2024]_ otherwise; the proof is in
-    :mod:`nashlearn.certificates`. Cost: O(n) for the former, about 400 n multiplications for the latter, 0.1 s for 100,000 losses.
+    :mod:`nashlearn.certificates`. Cost: O(n) for the former, about 700 n multiplications for the latter, 0.1 s for
+    100,000 losses.
 
     Parameters
     ----------

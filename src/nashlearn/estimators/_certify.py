@@ -8,17 +8,11 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from nashlearn.certificates import Certified, Losses, checked_confidence, mean_bounds
+from nashlearn.certificates import Certified, Losses, checked_confidence, mean_bounds, price_range
 from nashlearn.dask.answers import gathered
 from nashlearn.dask.collections import is_collection
 
-__all__ = ["CertifiedNash", "CertifiedRows", "CertifiedStructures", "price_range"]
-
-
-def price_range(costs: np.ndarray) -> tuple[float, float, bool]:
-    """The least and the largest cost, and whether there is no other."""
-    low, high = float(costs.min()), float(costs.max())
-    return low, high, bool(np.isin(costs, (low, high)).all())
+__all__ = ["CertifiedNash", "CertifiedRows", "CertifiedStructures"]
 
 
 class CertifiedNash:
