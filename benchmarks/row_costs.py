@@ -174,7 +174,7 @@ def page(text: str, content: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """``python -m benchmarks.row_costs``: run, write the results and the page of the documentation, print the tables."""
+    """``python -m benchmarks.row_costs``: run, write the results and the documentation's page, print the tables."""
     tables, records = run()
     report.save("row_costs", tables, records)
     content = json.loads((report.RESULTS / "row_costs.json").read_text(encoding="utf-8"))

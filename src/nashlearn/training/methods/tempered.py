@@ -315,9 +315,7 @@ class Tempered(RowMethod):
         return state.damping <= _STRONGEST
 
 
-def drawn_rows(
-    problem: Problem, sample: float, Q: np.ndarray, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
+def drawn_rows(problem: Problem, sample: float, Q: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Rows for the Hessian, drawn by their part of its trace, and their shares: all where few would be spared."""
     if sample >= problem.n:
         return np.arange(problem.n), problem.omega
