@@ -28,7 +28,9 @@ class RiskNash:
         self._moment_spread = spread
 
     def worst_case_risk(self, radius: float = 0.0) -> float:
-        """Bound on the expected cost of the randomised prediction :meth:`strategy` over a set of distributions.
+        """Bound on the cost of :meth:`strategy` for other labels at the same inputs: those that it was trained on.
+
+        It says nothing about other inputs; what answers cost on new data, :meth:`certify` bounds.
 
         For every distribution of labels, given the training inputs, whose moments ``E[Phi(x)' y]`` lie within
         ``radius`` (Euclidean) of those of the training data, with ``f_i`` the scores in units of the costs and ``w``
