@@ -1,7 +1,7 @@
 """Robust F-scores of small samples by conic programmes, without anything of the library.
 
-Labels ``Y`` (n, K) have moments ``sum_i omega_i x_i y_il``; the adversary's ``q`` lies in [0, 1] and its moments, of all
-labels together, within ``radius`` of those. Moments of two classes are twice those of one, with both signs: radii of the
+Labels ``Y`` (n, K) have moments ``sum_i omega_i x_i y_il``; the adversary's ``q`` lies in [0, 1] and its moments, of
+all labels together, within ``radius`` of those. Moments of two classes are those of one, with both signs: radii of the
 library are ``sqrt(2)`` times these.
 """
 
@@ -31,7 +31,7 @@ def _moments(X, omega, K):
 
 def worst_score(X, Y, omega, p, radius, beta) -> float:
     """``min_q F_beta(p, q)`` for strategies ``p`` (n, K): a linear-fractional programme over a ball, made conic."""
-    n, K = Y.shape
+    K = Y.shape[1]
     M, y, p, weight = _moments(X, omega, K), Y.T.ravel().astype(float), p.T.ravel(), np.tile(omega, K)
     m = y.size
     # x = (kappa q, kappa) with kappa (mean p + beta^2 mean q) = 1

@@ -123,7 +123,7 @@ def test_progress_names_the_fit(capsys):
     assert any("fit 2, label 1" in line for line in lines)
 
 
-class Killed(Exception):
+class KilledError(Exception):
     pass
 
 
@@ -140,11 +140,11 @@ def test_a_killed_training_goes_on(tmp_path, monkeypatch, average, after):
     def kill(_):
         left[0] -= 1
         if not left[0]:
-            raise Killed
+            raise KilledError
 
     path = tmp_path / "state"
     options = {"average": average, "random_state": 0, "checkpoint": path}
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         NashFScore(callback=kill, **options).fit(X, Y)
     again = []
     resumed = NashFScore(callback=again.append, **options).fit(X, Y)

@@ -102,7 +102,7 @@ class FScoreData(NamedTuple):
         codes = np.ascontiguousarray(codes, dtype=np.int64)
         if estimator.average is None and codes.min() == codes.max():
             raise ValueError(
-                f"y holds one class only among rows of positive weight, {classes[codes.min()]!r}; the F-score needs both."
+                f"y holds one class only among rows of positive weight, {classes[codes.min()]!r}; it needs both."
             )
         return cls(X, codes, weight[kept] / total, kept, total, classes, positive)
 

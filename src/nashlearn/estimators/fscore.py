@@ -28,6 +28,8 @@ from nashlearn.training.progress import scaling_advice
 
 __all__ = ["NashFScore"]
 
+_CLOSER = 0.1  # gap of a fit, relative to tol: an error of the weights is one of the score that they give
+
 
 @parameters
 class NashFScore(RowFunctions, MomentRadius, ClassifierMixin, BaseEstimator):
@@ -66,8 +68,8 @@ class NashFScore(RowFunctions, MomentRadius, ClassifierMixin, BaseEstimator):
     smoothing, intercept_scaling, kernel, gamma, degree, coef0, cache_size, fit_intercept
         See :class:`NashClassifier`. ``smoothing`` is relative to half of what a false alarm and a miss cost together.
     tol : float, default=1e-3
-        Relative duality gap at which each fit ends, and the difference between the score that was trained for and the
-        one that was found at which the search ends.
+        The difference between the score that was trained for and the one that was found at which the search ends. Fits
+        end at a relative duality gap of a tenth of it.
     max_iter : int, default=1000
         Iterations allowed for each fit.
     max_time : float, optional
@@ -185,7 +187,7 @@ class NashFScore(RowFunctions, MomentRadius, ClassifierMixin, BaseEstimator):
             )
             gram.refuse_indefinite(rng)
         options = {
-            "tol": self.tol, "max_iter": self.max_iter, "verbose": self.verbose, "callback": self.callback,
+            "tol": _CLOSER * self.tol, "max_iter": self.max_iter, "verbose": self.verbose, "callback": self.callback,
             "random_state": rng,
         }  # fmt: skip
         return LabelGames(
@@ -334,7 +336,7 @@ class NashFScore(RowFunctions, MomentRadius, ClassifierMixin, BaseEstimator):
 
     @lazily
     def decision_function(self, X: Any) -> np.ndarray:
-        """Scores less ``threshold_``, (n,) or (n, labels): positive where ``classes_[1]``, or the label, is predicted."""
+        """Scores less ``threshold_``, (n,) or (n, labels): positive where ``classes_[1]`` or the label is predicted."""
         leads = self._leads(X)
         leads = leads - self.threshold_.astype(leads.dtype, copy=False)
         return leads.ravel() if self.average is None else leads
