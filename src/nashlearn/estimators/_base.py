@@ -226,7 +226,9 @@ class BaseNash(RowTraining, RiskNash, StreamingNash, RowCostNash, ClassifierMixi
         self.classes_ = classes
         self.n_iter_, self.objective_, self.dual_gap_ = trained.n_iter, trained.objective, trained.dual_gap
         self.history_ = trained.rounds
-        of_the_other = ("support_", "support_vectors_", "dual_coef_") if self._kernel is None else ("coef_", "n_nonzero_")
+        of_the_other = (
+            ("support_", "support_vectors_", "dual_coef_") if self._kernel is None else ("coef_", "n_nonzero_")
+        )
         for name in of_the_other:  # of an earlier fit with another kernel
             self.__dict__.pop(name, None)
         if self._kernel is None:

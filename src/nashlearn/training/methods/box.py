@@ -45,7 +45,7 @@ class BoxPlanes:
     @classmethod
     def none(cls, size: int, truth: float = 0.0) -> BoxPlanes:
         """Room for planes over ``size`` weights."""
-        return cls(np.zeros((_KEPT, size)), *np.zeros((2, _KEPT)), truth=truth)
+        return cls(np.zeros((_KEPT, size)), np.zeros(_KEPT), np.zeros(_KEPT), truth)
 
     def add(self, slope: np.ndarray, entropy: float, omega: float) -> None:
         """Keep a plane, in the place of the oldest; ``omega`` is inf where unknown."""

@@ -34,7 +34,7 @@ class SparseState(DescentState):
     """As :class:`DescentState`; ``gradient`` is that of the loss alone."""
 
     phase: ClassVar[str] = "sparse"
-    planes: BoxPlanes
+    planes: BoxPlanes  # type: ignore[assignment]
 
 
 def violation(gradient: np.ndarray, w: np.ndarray, alpha: float) -> float:
@@ -46,7 +46,7 @@ def violation(gradient: np.ndarray, w: np.ndarray, alpha: float) -> float:
 class SparseDescent(Descent):
     """Proximal L-BFGS through games of falling smoothing, which certify the one at ``target``."""
 
-    states = (SparseState,)
+    states: ClassVar[tuple[type, ...]] = (SparseState,)
     penalty = ABSOLUTE
 
     def init(self, run: Run) -> tuple[SparseState, Offer | None]:

@@ -25,7 +25,7 @@ from nashlearn.training.methods.tempered import Turns, drawn_rows, evaluation_co
 from nashlearn.training.problem import Problem
 from nashlearn.training.progress import relative_gap
 
-__all__ = ["SparseRows", "SparseRowState"]
+__all__ = ["SparseRowState", "SparseRows"]
 
 _SMOOTH, _SHARPER = 0.1, 0.25  # smoothing to begin with, in units of the game's scale, and by which it falls
 _SHARPEST = 1e-10  # at which the exact game is given up
@@ -40,7 +40,7 @@ _GOOD, _BAD = 0.3, 0.1  # shares of what a model promises that a step wins
 _NEARER = 0.7  # ratio of distances of the moments by which a step is taken where rounding hides what it wins
 _SHORTEST = 1e-6
 _ROUNDED = 1e-20  # relative fall beyond which there is nothing to win
-_POLISHED = 1e-10  # relative gap that small problems are solved to
+_POLISHED, _POLISHED_EXACT = 1e-13, 1e-9  # relative gaps that small problems are solved to, at smoothing 0
 
 
 @dataclass
@@ -92,7 +92,7 @@ class SparseRows(SparseDescent):
 
     def goal(self, problem: Any, tol: float) -> float:
         """Small problems are solved far beyond ``tol``."""
-        return min(tol, _POLISHED) if problem.small else tol
+        return min(tol, _POLISHED if self.target else _POLISHED_EXACT) if problem.small else tol
 
     def threads(self, problem: Any) -> AbstractContextManager[None]:
         """One thread of linear algebra where more would not pay."""
