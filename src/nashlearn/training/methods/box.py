@@ -4,8 +4,8 @@ The labels ``q_t`` that answer any weights support the loss from below everywher
 
     loss(w) >= <g_t, w> + e_t,      g_t = mean Phi'(q_t - y),  e_t = mean H(q_t) - smoothing Omega(q_t),
 
-and so do the true labels ``y``, with slope 0. A mixture of slope ``g`` and offset ``e`` bounds the objective by ``e`` if
-its moments lie in the box, ``|g|_inf <= alpha``. Drawn towards the true labels every mixture comes to lie in it:
+and so do the true labels ``y``, with slope 0. A mixture of slope ``g`` and offset ``e`` bounds the objective by ``e``
+if its moments lie in the box, ``|g|_inf <= alpha``. Drawn towards the true labels every mixture comes to lie in it:
 
     alpha |w|_1 + loss(w)  >=  s e + (1 - s) e_y,      s = min(1, alpha / |g|_inf).
 """

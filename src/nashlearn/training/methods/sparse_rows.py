@@ -1,7 +1,7 @@
 """Sparse weights of linear models of one label per row: proximal L-BFGS, then Newton's method where that is slow.
 
-Among a working set of some hundred weights the Hessian of the tempered loss, ``mean Phi_i' J_i Phi_i``, is cheap to form,
-from some of the rows far from the solution, and the minimum of the model is that of a lasso [lee2014]_. The exact game,
+Among a working set of some hundred weights the Hessian of the tempered loss, ``mean Phi_i' J_i Phi_i``, is cheap to
+form, from some of the rows far from the solution, and the minimum of the model is that of a lasso [lee2014]_. The exact game,
 at smoothing 0, is approached through tempered ones: their labels are a point of its dual, their weights have an exact
 objective, and what lies between the two falls with the smoothing.
 """
