@@ -1,9 +1,9 @@
 """Sparse weights: time to a certified gap with ``penalty="l1"``, beside LogisticRegression's saga to the same gap.
 
 Both have ``C = 1``. The gap of LogisticRegression is that of its own dual, at its weights with the best intercepts,
-which it does not penalise: ``q = y + s (softmax - y)`` with the largest ``s`` that brings the moments into the box. It is run
-with 100, 200, 400, ... epochs from scratch; the longest run that had *not* reached the gap is a lower bound of its
-time, and what ratios are taken against.
+which it does not penalise: ``q = y + s (softmax - y)`` with the largest ``s`` that brings the moments into the box.
+It is run with 100, 200, 400, ... epochs from scratch; the longest run that had *not* reached the gap is a lower bound
+of its time, and what ratios are taken against.
 """
 
 from __future__ import annotations

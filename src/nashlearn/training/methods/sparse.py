@@ -46,7 +46,7 @@ def violation(gradient: np.ndarray, w: np.ndarray, alpha: float) -> float:
 class SparseDescent(Descent):
     """Proximal L-BFGS through games of falling smoothing, which certify the one at ``target``."""
 
-    states: ClassVar[tuple[type, ...]] = (SparseState,)
+    states = (SparseState,)
     penalty = ABSOLUTE
 
     def init(self, run: Run) -> tuple[SparseState, Offer | None]:

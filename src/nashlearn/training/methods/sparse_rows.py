@@ -1,9 +1,9 @@
 """Sparse weights of linear models of one label per row: proximal L-BFGS, then Newton's method where that is slow.
 
 Among a working set of some hundred weights the Hessian of the tempered loss, ``mean Phi_i' J_i Phi_i``, is cheap to
-form, from some of the rows far from the solution, and the minimum of the model is that of a lasso [lee2014]_. The exact game,
-at smoothing 0, is approached through tempered ones: their labels are a point of its dual, their weights have an exact
-objective, and what lies between the two falls with the smoothing.
+form, from some of the rows far from the solution, and the minimum of the model is that of a lasso [lee2014]_. The
+exact game, at smoothing 0, is approached through tempered ones: their labels are a point of its dual, their weights
+have an exact objective, and what lies between the two falls with the smoothing.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class SparseRows(SparseDescent):
 
     def __init__(self, target: float, scale: float):
         least = max(target, _SHARPEST * scale)
-        schedule = []
+        schedule: list[float] = []
         while not schedule or schedule[-1] > least:
             schedule.append(max(least, _SHARPER * schedule[-1] if schedule else _SMOOTH * scale))
         super().__init__(schedule, target)
@@ -121,7 +121,7 @@ class SparseRows(SparseDescent):
         curvature = out.ravel()
         return self.schedule[0] * problem.k / (curvature + 1e-10 * curvature.mean() + np.finfo(np.float64).tiny)
 
-    def update(self, run: Run, state: SparseRowState) -> tuple[SparseRowState, Offer | None]:
+    def update(self, run: Run, state: Any) -> tuple[SparseRowState, Offer | None]:
         """A step, after which the model is trusted more or less."""
         value, stage, begun = state.value, state.stage, state.begun
         state, offer = super().update(run, state)
@@ -136,7 +136,7 @@ class SparseRows(SparseDescent):
                 state.sample *= 2.0
         return state, offer
 
-    def _direction(self, run: Run, state: SparseRowState) -> tuple[np.ndarray, float]:
+    def _direction(self, run: Run, state: Any) -> tuple[np.ndarray, float]:
         state.violated = violation(state.gradient, state.w, run.alpha)
         d, slope = super()._direction(run, state)
         state.promised = -slope if -slope > _ROUNDED * abs(state.value) else 0.0
