@@ -11,6 +11,7 @@ PARTS = (
     "costs",
     "training",
     "tempered",
+    "sparse",
     "kernels",
     "growth",
     "memory",
