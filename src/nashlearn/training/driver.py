@@ -229,7 +229,7 @@ def train(
     run = Run(problem, alpha, tol, progress, rng, _fitting(start, method, method.shape(problem), alpha, unit))
     state: Any = None
     try:
-        with method.threads(problem):
+        with method.threads(problem), progress.watched():
             state = _saved(run, method, checkpoint)
             if state is None:
                 state = _step(run, method.init(run), checkpoint)
