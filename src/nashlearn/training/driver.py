@@ -236,7 +236,7 @@ def train(
     state: Any = None
     interrupted = False
     try:
-        with method.threads(problem):
+        with method.threads(problem), progress.watched():
             state = _saved(run, method, checkpoint)
             if state is None:
                 state = _step(run, method.init(run), checkpoint)
