@@ -1,7 +1,8 @@
 """The loss of any game, solved on the host.
 
 Scores on another device are copied to the host once and ``q - y`` back once; instances of one size are solved
-together, by as many threads as PyTorch uses where the game's solver is compiled.
+together, by as many threads as PyTorch uses where the game's solver is compiled. A loss may bring a kernel of its own
+for a device; what that leaves unsolved is finished on the host.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import count
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -19,9 +20,24 @@ from torch import Tensor
 
 from nashlearn.game import Equilibrium, Game, flat, inner
 from nashlearn.torch.checks import check_settings, lengths_of, reduced, sum_type
+from nashlearn.torch.host import from_host, on_host
 from nashlearn.torch.operators import by_instance, operator
 
 __all__ = ["GameLoss"]
+
+
+class Kernel(Protocol):
+    """Games on a device, for a loss that has a faster way there than by the host."""
+
+    def takes(self, scores: Tensor, target: Tensor) -> bool:
+        """Whether it plays games of such scores and labels."""
+        ...
+
+    def play(
+        self, scores: Tensor, target: Tensor, mask: Tensor | None, smoothing: float, tol: float
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """Losses and gaps (b,), ``q - y`` and ``p`` shaped as scores, and which instances (b,) are solved."""
+        ...
 
 
 class _Table:
@@ -33,8 +49,8 @@ class _Table:
     _names = count()
     _open: ClassVar[WeakValueDictionary[str, _Table]] = WeakValueDictionary()
 
-    def __init__(self, game: Game | Callable[[int], Game]):
-        self.game, self.name = game, f"table {next(self._names)}"
+    def __init__(self, game: Game | Callable[[int], Game], kernel: Kernel | None = None):
+        self.game, self.kernel, self.name = game, kernel, f"table {next(self._names)}"
         self.sized = not hasattr(game, "vertex")
         self.of: Callable[[int], Any] = lambda n: game
         if self.sized:
@@ -48,7 +64,7 @@ class _Table:
         return cls._open[name]
 
     def __reduce__(self) -> tuple[type, tuple]:  # a copy is another table
-        return _Table, (self.game,)
+        return _Table, (self.game, self.kernel)
 
     def whole(self, scores: Tensor, mask: Tensor | None) -> Game:
         """The game of instances without padding, of whose shape the scores must be."""
@@ -72,8 +88,8 @@ class _Table:
     def groups(self, scores: Tensor, mask: Tensor | None) -> Iterator[tuple[np.ndarray, int, Game, np.ndarray]]:
         """Rows, size, game and float64 scores of the instances of each size but 0."""
         self.whole(scores, mask)
-        x = scores.detach().cpu().to(torch.float64).numpy()
-        sizes = np.full(len(x), x.shape[1]) if mask is None else lengths_of(mask.cpu()).numpy()
+        x = on_host(scores.detach()).to(torch.float64).numpy()
+        sizes = np.full(len(x), x.shape[1]) if mask is None else lengths_of(on_host(mask)).numpy()
         for n in np.unique(sizes[sizes > 0]).tolist():
             rows, game = np.flatnonzero(sizes == n), self.of(n)
             yield rows, n, game, x[_part(rows, game.shape)]
@@ -113,20 +129,39 @@ def _shaped(game: Game, labels: np.ndarray) -> np.ndarray:
 
 def _play(scores: Tensor, target: Tensor, mask: Tensor | None, table: str, smoothing: float, tol: float) -> Tensor:
     """The loss and ``q - y``, zero in the padding, as (b, 1 + scores of an instance): one array, one copy."""
-    labels = target.cpu().numpy()
+    own = _Table.named(table)
+    own.whole(scores, mask)
+    if own.kernel is None or not own.kernel.takes(scores, target):
+        return _play_on_host(scores, target, mask, own, smoothing, tol)
+    loss, _, change, _, solved = own.kernel.play(scores, target, mask, smoothing, tol)
+    played = torch.cat([loss[:, None], change.flatten(1)], 1)
+    if not solved.all():
+        rows = (~solved).nonzero()[:, 0]
+        rest = None if mask is None else mask[rows]
+        played[rows] = _play_on_host(scores[rows], target[rows], rest, own, smoothing, tol, rows.cpu().numpy())
+    return played
+
+
+def _play_on_host(
+    scores: Tensor, target: Tensor, mask: Tensor | None, table: _Table, smoothing: float, tol: float,
+    numbers: np.ndarray | None = None,
+) -> Tensor:  # fmt: skip
+    """The same by the host; ``numbers`` are those of the instances in errors."""
+    labels = on_host(target).numpy()
     if len(labels) != len(scores):
         raise ValueError(f"target must have a label for each of the {len(scores)} instances; got {len(labels)}")
     played = np.zeros((len(scores), 1 + scores[:1].numel()))
     change = played[:, 1:].reshape(scores.shape)
-    for rows, n, game, x in _Table.named(table).groups(scores, mask):
-        y = _vertices(game, labels[rows] if mask is None else labels[rows, :n], rows)
+    for rows, n, game, x in table.groups(scores, mask):
+        named = rows if numbers is None else numbers[rows]
+        y = _vertices(game, labels[rows] if mask is None else labels[rows, :n], named)
         found, kept = _solve(game, x, smoothing, tol)
         own = np.full(x.shape, np.nan)
         own[kept] = found.q - y[kept]
         change[_part(rows, game.shape)] = own
         played[rows, 0] = np.nan
         played[rows[kept], 0] = found.entropy + inner(flat(x[kept]), flat(own[kept]))
-    return torch.from_numpy(played).to(sum_type(scores.dtype)).to(scores.device)
+    return from_host(torch.from_numpy(played).to(sum_type(scores.dtype)), scores.device)
 
 
 def _fake(scores: Tensor, target: Tensor, mask: Tensor | None, table: str, smoothing: float, tol: float) -> Tensor:
@@ -164,6 +199,8 @@ class GameLoss(torch.nn.Module):
         Gap of an instance to aim at.
     reduction : {"mean", "sum", "none"}
         The mean is over instances; ``"none"`` gives one loss for each.
+    kernel : Kernel, optional
+        Plays the games on a device, as :class:`nashlearn.torch.MatchingLoss` does on CUDA.
 
     Notes
     -----
@@ -191,11 +228,12 @@ class GameLoss(torch.nn.Module):
         smoothing: float = 0.0,
         tol: float = 1e-7,
         reduction: str = "mean",
+        kernel: Kernel | None = None,
     ):
         super().__init__()
         check_settings(reduction, smoothing, tol)
         self.smoothing, self.tol, self.reduction = float(smoothing), float(tol), reduction
-        self._table = _Table(game)
+        self._table = _Table(game, kernel)
 
     def forward(self, scores: Any, target: Any, mask: Tensor | None = None) -> Tensor:
         """The loss for labels ``target`` (b, ...), as the game's ``vertex`` takes them: a tensor, an array or a list.
@@ -216,13 +254,25 @@ class GameLoss(torch.nn.Module):
     def predict_proba(self, scores: Any, mask: Tensor | None = None) -> Tensor:
         """The predictor's strategy ``p`` (b, \\*option_shape), zero in the padding."""
         scores = _packed(scores)
-        p = np.zeros((len(scores), *self._table.whole(scores, mask).option_shape))
+        return self._solve_on_host(scores, mask)[2].to(scores.dtype)
+
+    def _solve_on_host(self, scores: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Values (b,), ``q``, ``p`` and gaps (b,) in float64, zero in the padding, on the device of the scores."""
+        options = self._table.whole(scores, mask).option_shape
+        (value, gap), q = np.zeros((2, len(scores))), np.zeros(scores.shape)
+        p = np.zeros((len(scores), *options))
         for rows, _, game, x in self._table.groups(scores, mask):
             found, kept = _solve(game, x, self.smoothing, self.tol)
-            own = np.full((len(rows), *game.option_shape), np.nan)
-            own[kept] = found.p
-            p[_part(rows, game.option_shape)] = own
-        return torch.from_numpy(p).to(scores.dtype).to(scores.device)
+            for whole, place, part in (
+                (value, (rows,), found.value), (gap, (rows,), found.gap),
+                (q, _part(rows, game.shape), found.q), (p, _part(rows, game.option_shape), found.p),
+            ):  # fmt: skip
+                own = np.full((len(rows), *part.shape[1:]), np.nan)
+                own[kept] = part
+                whole[place] = own
+        at = scores.device
+        first, second, third, fourth = (from_host(torch.from_numpy(x), at) for x in (value, q, p, gap))
+        return first, second, third, fourth
 
     @torch.no_grad()
     def predict(self, scores: Any, mask: Tensor | None = None) -> Tensor:
