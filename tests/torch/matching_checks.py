@@ -1,4 +1,4 @@
-"""Laws of the matchings' kernel, for a CUDA device or, run as a script with TRITON_INTERPRET=1, for Triton's interpreter.
+"""Laws of the matchings' kernel, on a CUDA device or, as a script with TRITON_INTERPRET=1, by Triton's interpreter.
 
 The interpreter runs the kernel's own code on the processor, entry by entry, so that sizes are small there.
 """
