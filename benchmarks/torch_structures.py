@@ -101,8 +101,8 @@ def run(repeats: int = 5) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     found = [part(repeats) for part in parts]
     device = f"{torch.cuda.get_device_name()} with PyTorch {torch.__version__} and {os.cpu_count()} cores"
     note = (
-        f"{BATCH:,} matchings of {ELEMENTS} × {ELEMENTS} (tol {TOL:g}) and trees of {TOKENS} tokens, game and gradient, "
-        f"float32 scores N(0, s²), on one {device}. Gaps are the largest of the batch."
+        f"{BATCH:,} matchings of {ELEMENTS} × {ELEMENTS} (tol {TOL:g}) and trees of {TOKENS} tokens, game and "
+        f"gradient, float32 scores N(0, s²), on one {device}. Gaps are the largest of the batch."
     )
     columns = [
         "",

@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
@@ -26,6 +27,7 @@ from torch import Tensor, nn
 import nashlearn.torch as nt
 
 OBJECTS = 8
+MOVE = 0.5  # how far objects go
 
 
 def pictures(count: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
@@ -33,7 +35,7 @@ def pictures(count: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Te
     place = 2 * torch.rand(count, OBJECTS, 2, generator=generator) - 1
     kind = 2 * torch.rand(count, OBJECTS, 1, generator=generator) - 1
     turn = math.pi * kind.squeeze(2)  # objects move by their kind, most of which their look tells
-    moved = place + 0.5 * torch.stack([turn.cos(), turn.sin()], 2)
+    moved = place + MOVE * torch.stack([turn.cos(), turn.sin()], 2)
     moved = moved + 0.15 * torch.randn(moved.shape, generator=generator)
     look = kind + 0.1 * torch.randn(kind.shape, generator=generator)
     order = torch.rand(count, OBJECTS, generator=generator).argsort(1)
@@ -58,8 +60,8 @@ class Predictor(nn.Module):
 
 def assigned(distance: Tensor) -> Tensor:
     """Best partners (b, n), by the Hungarian method on the host."""
-    found = [linear_sum_assignment(one)[1] for one in distance.detach().cpu().numpy()]
-    return torch.as_tensor(found, device=distance.device) if found else distance.new_empty(0, dtype=torch.int64)
+    found = np.array([linear_sum_assignment(one)[1] for one in distance.detach().cpu().numpy()])
+    return torch.as_tensor(found, device=distance.device)
 
 
 def _of_pairs(distance: Tensor, partner: Tensor) -> Tensor:
