@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import count
 from typing import Any, ClassVar, Protocol
@@ -49,8 +50,8 @@ class _Table:
     _names = count()
     _open: ClassVar[WeakValueDictionary[str, _Table]] = WeakValueDictionary()
 
-    def __init__(self, game: Game | Callable[[int], Game], kernel: Kernel | None = None):
-        self.game, self.kernel, self.name = game, kernel, f"table {next(self._names)}"
+    def __init__(self, game: Game | Callable[[int], Game], kernel: Kernel | None = None, compiled: bool = False):
+        self.game, self.kernel, self.compiled, self.name = game, kernel, compiled, f"table {next(self._names)}"
         self.sized = not hasattr(game, "vertex")
         self.of: Callable[[int], Any] = lambda n: game
         if self.sized:
@@ -64,7 +65,7 @@ class _Table:
         return cls._open[name]
 
     def __reduce__(self) -> tuple[type, tuple]:  # a copy is another table
-        return _Table, (self.game, self.kernel)
+        return _Table, (self.game, self.kernel, self.compiled)
 
     def whole(self, scores: Tensor, mask: Tensor | None) -> Game:
         """The game of instances without padding, of whose shape the scores must be."""
@@ -100,11 +101,26 @@ def _part(rows: np.ndarray, shape: tuple[int, ...]) -> tuple:
     return rows, *(slice(m) for m in shape)
 
 
-def _solve(game: Game, scores: np.ndarray, smoothing: float, tol: float) -> tuple[Equilibrium, np.ndarray]:
+def _solve(
+    game: Game, scores: np.ndarray, smoothing: float, tol: float, threads: int
+) -> tuple[Equilibrium, np.ndarray]:
     """The equilibrium, and which instances count: those without NaN or +inf."""
     kept = np.all(flat(scores) < np.inf, axis=1)
-    found = game.solve(scores[kept], smoothing=smoothing, tol=tol, n_jobs=torch.get_num_threads())
-    return found, kept
+    return game.solve(scores[kept], smoothing=smoothing, tol=tol, n_jobs=threads), kept
+
+
+def _solve_each(table: _Table, groups: list, smoothing: float, tol: float) -> list[tuple[Equilibrium, np.ndarray]]:
+    """The equilibria of each group: one group after another, or all at once where the solver is compiled."""
+    threads, total = torch.get_num_threads(), sum(len(rows) for rows, *_ in groups)
+    if not table.compiled or len(groups) < 2 or threads == 1:
+        return [_solve(game, x, smoothing, tol, threads) for _, _, game, x in groups]
+    with ThreadPoolExecutor(threads) as pool:
+        shares = [max(1, round(threads * len(rows) / total)) for rows, *_ in groups]
+        waiting = [
+            pool.submit(_solve, game, x, smoothing, tol, share)
+            for (_, _, game, x), share in zip(groups, shares, strict=True)
+        ]
+        return [one.result() for one in waiting]
 
 
 def _vertices(game: Game, labels: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -152,10 +168,12 @@ def _play_on_host(
         raise ValueError(f"target must have a label for each of the {len(scores)} instances; got {len(labels)}")
     played = np.zeros((len(scores), 1 + scores[:1].numel()))
     change = played[:, 1:].reshape(scores.shape)
-    for rows, n, game, x in table.groups(scores, mask):
+    groups, truth = list(table.groups(scores, mask)), []
+    for rows, n, game, _ in groups:
         named = rows if numbers is None else numbers[rows]
-        y = _vertices(game, labels[rows] if mask is None else labels[rows, :n], named)
-        found, kept = _solve(game, x, smoothing, tol)
+        truth.append(_vertices(game, labels[rows] if mask is None else labels[rows, :n], named))
+    solved = _solve_each(table, groups, smoothing, tol)
+    for (rows, _, game, x), y, (found, kept) in zip(groups, truth, solved, strict=True):
         own = np.full(x.shape, np.nan)
         own[kept] = found.q - y[kept]
         change[_part(rows, game.shape)] = own
@@ -221,6 +239,8 @@ class GameLoss(torch.nn.Module):
     True
     """
 
+    _compiled = False  # whether games may be solved by several threads at once
+
     def __init__(
         self,
         game: Game | Callable[[int], Game],
@@ -233,7 +253,7 @@ class GameLoss(torch.nn.Module):
         super().__init__()
         check_settings(reduction, smoothing, tol)
         self.smoothing, self.tol, self.reduction = float(smoothing), float(tol), reduction
-        self._table = _Table(game, kernel)
+        self._table = _Table(game, kernel, self._compiled)
 
     def forward(self, scores: Any, target: Any, mask: Tensor | None = None) -> Tensor:
         """The loss for labels ``target`` (b, ...), as the game's ``vertex`` takes them: a tensor, an array or a list.
@@ -261,8 +281,9 @@ class GameLoss(torch.nn.Module):
         options = self._table.whole(scores, mask).option_shape
         (value, gap), q = np.zeros((2, len(scores))), np.zeros(scores.shape)
         p = np.zeros((len(scores), *options))
-        for rows, _, game, x in self._table.groups(scores, mask):
-            found, kept = _solve(game, x, self.smoothing, self.tol)
+        groups = list(self._table.groups(scores, mask))
+        solved = _solve_each(self._table, groups, self.smoothing, self.tol)
+        for (rows, _, game, _), (found, kept) in zip(groups, solved, strict=True):
             for whole, place, part in (
                 (value, (rows,), found.value), (gap, (rows,), found.gap),
                 (q, _part(rows, game.shape), found.q), (p, _part(rows, game.option_shape), found.p),

@@ -70,6 +70,8 @@ class SolvedMatchings(NamedTuple):
 class _ElementLoss(GameLoss):
     """A loss that is counted by element, and so is its mean: over those that are not padding."""
 
+    _compiled = True
+
     def _count(self, scores: Tensor, mask: Tensor | None) -> int | Tensor:
         return scores.shape[0] * scores.shape[1] if mask is None else mask.sum()
 
