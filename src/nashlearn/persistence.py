@@ -88,6 +88,8 @@ TRUSTED = (
     "nashlearn.games.trees.spanning.SpanningTrees",
     "nashlearn.parsing.ArcLabeller",
     "nashlearn.solvers.matrix_game.Cost",
+    "nashlearn.training.penalties.Absolute",
+    "nashlearn.training.penalties.Squared",
     "nashlearn.tabular.TableColumns",
     "nashlearn.tagging.TokenFeatures",
     "nashlearn.training.driver.Trained",
