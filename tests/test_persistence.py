@@ -52,7 +52,7 @@ MODELS = {
     "tempered rbf": (NashClassifier(kernel="rbf", smoothing=1.0, alpha=1e-2), IRIS, SPECIES),
     "ordered": (NashOrdinalClassifier(order=["c", "a", "b"]), IRIS, np.array(["c", "a", "b"])[SPECIES]),
     "warm": (NashClassifier(warm_start=True, class_weight="balanced"), sparse.csr_array(IRIS), SPECIES),
-    "l1": (NashClassifier(penalty="l1", warm_start=True), IRIS, SPECIES),
+    "warm, l1": (NashClassifier(penalty="l1", warm_start=True), IRIS, SPECIES),
     "sparse kernel": (NashClassifier(kernel="rbf", alpha=0.1), sparse.csr_matrix(IRIS), SPECIES),
     "pipeline": (make_pipeline(StandardScaler(), NashClassifier()), IRIS, SPECIES),
     "tagger": (NashTagger(alpha=0.01), WORDS, [["DET", "NOUN"], ["NOUN", "VERB"]]),
