@@ -88,6 +88,17 @@ def test_every_estimator_is_the_same_after_loading(name, tmp_path):
     assert list(tmp_path.iterdir()) == [tmp_path / "it.model"]
 
 
+@pytest.mark.parametrize("penalty", ["l1", "l2"])
+def test_training_goes_on_after_loading(penalty, tmp_path):
+    model = NashClassifier(penalty=penalty, warm_start=True, alpha=1e-3).fit(IRIS, SPECIES)
+    nashlearn.save(model, tmp_path / "m")
+    loaded = nashlearn.load(tmp_path / "m")
+    steps = loaded.n_iter_
+    assert loaded._trained.penalty == model._trained.penalty
+    loaded.fit(IRIS, SPECIES)
+    assert loaded.n_iter_ < steps and loaded.objective_ == pytest.approx(model.objective_, rel=1e-9)
+
+
 def test_what_a_file_says(saved, tmp_path):
     (tmp_path / "m").write_bytes(saved)
     info = persistence.read_info(tmp_path / "m")
