@@ -26,6 +26,7 @@ ON_DEVICE = (
     "torch_costs",
     "torch_chains",
     "torch_head",
+    "torch_words",
     "deep",
 )  # for CUDA: only when asked for by name
 PAGE = (*PARTS, *ON_DEVICE, "compare")  # of results; the last has a program of its own
