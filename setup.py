@@ -95,6 +95,9 @@ def extensions() -> list[Extension]:
         nthreads=0 if WINDOWS else jobs(),
         quiet=True,
     )
+    # Cython copies headers there, where the compiler would find them before those of ROOM, be they of today or not.
+    for copy in kept.rglob("*.h"):
+        copy.unlink()
     made = []
     for module in written:
         name = module.name.rpartition(".")[2]

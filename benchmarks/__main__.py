@@ -18,6 +18,7 @@ PARTS = (
     "matching",
     "trees",
     "markov",
+    "coverage",
     "scale_out",
 )
 ON_DEVICE = (

@@ -257,11 +257,11 @@ def main() -> None:
     worker = Worker(ROOT)
     threads = [seen for name in THREADED if name.startswith(wanted) and (seen := _threaded(worker, name))]
     worker.close()
-    for one in _tables(records, threads, arguments.called)[:: 1 if not arguments.jobs else 2]:
+    tables = _tables(records, threads, arguments.called)
+    for one in tables:
         print(report.show(one))
     if not arguments.jobs:
         everything = {"other": arguments.called, "at_once": arguments.at_once, "load": os.getloadavg()[0]}
-        tables = _tables(records, threads, arguments.called)
         report.save("compare", tables, {**everything, "rows": records, "threads": threads})
         report.write_page(PAGE)
     return None

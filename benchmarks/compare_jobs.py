@@ -1,65 +1,73 @@
 """What :mod:`benchmarks.compare` times: our side of every kind of row of the benchmarks, by public names only.
 
 A job is made once, with its data, and then called again and again. Rows that take minutes are scaled down; sizes are
-in the names.
+in the names. Both checkouts train the same objective: the exact game where defaults have come to differ.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from inspect import signature
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from benchmarks import compare_data as drawn
 
 __all__ = ["JOBS", "THREADED", "Job"]
 
 Job = Callable[[], Any]
+TAGGING = {"alpha": 1e-4, "smoothing": 0.5}
 
 
-def _rows(n: int, d: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n, d))
-    return X, (X @ rng.normal(size=(d, k)) + 3 * rng.normal(size=(n, k))).argmax(axis=1)
+class Certified(NamedTuple):
+    """What a fit ended at, in costs."""
+
+    value: float
+    gap: float
 
 
-def _costs(k: int) -> np.ndarray:
-    return np.random.default_rng(1).random((k, k)) * (1 - np.eye(k))
+class Made(NamedTuple):
+    """An estimator, and what its objective is multiplied by to be one in costs."""
+
+    estimator: Any
+    unit: float
+
+    def fit(self, X: Any, y: Any) -> Certified:
+        """Train it."""
+        self.estimator.fit(X, y)
+        return Certified(self.unit * self.estimator.objective_, self.estimator.dual_gap_)
 
 
-def _sequences(n: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    rng = np.random.default_rng(2)
-    W, sizes = rng.normal(size=(20, 6)), rng.integers(3, 25, size=n)
-    X = [rng.normal(size=(size, 20)) for size in sizes]
-    return X, [(x @ W + 2 * rng.normal(size=(len(x), 6))).argmax(axis=1) for x in X]
+def _smooths(made: Any) -> bool:
+    """Whether an estimator or a loss has a smoothing in this checkout; else it plays the exact game."""
+    return "smoothing" in signature(made).parameters
 
 
-def _grids(n: int) -> tuple[list[Any], list[np.ndarray]]:
-    rng, at = np.random.default_rng(3), np.arange(64).reshape(8, 8)
-    edges = np.vstack([np.c_[at[:, :-1].ravel(), at[:, 1:].ravel()], np.c_[at[:-1].ravel(), at[1:].ravel()]])
-    y = [(rng.random(64) < 0.5).astype(int) for _ in range(n)]
-    return [(label[:, None] + rng.normal(size=(64, 3)), edges) for label in y], y
+def _untempered(made: Any) -> dict[str, Any]:
+    """What names the exact game."""
+    return {"smoothing": 0.0} if _smooths(made) else {}
 
 
-def _pairs(n: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    rng = np.random.default_rng(4)
-    y = [rng.permutation(int(size)) for size in rng.integers(4, 13, size=n)]
-    X = [np.eye(len(one))[one][:, :, None] + 1.5 * rng.normal(size=(len(one), len(one), 5)) for one in y]
-    return X, y
+def _made(name: str, *loss: Any, alpha: float, smoothing: float = 0.0, largest: float = 1.0, **parameters: Any) -> Made:
+    """An estimator whose objective is the same in both checkouts: that in costs, for ``alpha`` and ``smoothing``.
 
-
-def _trees(n: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    rng = np.random.default_rng(5)
-    y = [np.r_[0, [rng.integers(1, i + 1) for i in range(1, size)]] for size in rng.integers(4, 20, size=n)]
-    X = [np.eye(len(one) + 1)[one][:, :, None] + 1.5 * rng.normal(size=(len(one), len(one) + 1, 5)) for one in y]
-    return X, y
-
-
-def _fit(estimator: str, data: Callable[[], tuple[Any, Any]], *loss: Any, **parameters: Any) -> Job:
+    Those that divide it by ``unit = largest (1 + smoothing)``, with the largest cost, have it at ``unit alpha``. They
+    came with the smoothing of NashClassifier.
+    """
     import nashlearn
 
+    named = getattr(nashlearn, name)
+    unit = largest * (1.0 + smoothing) if _smooths(nashlearn.NashClassifier) else 1.0
+    if _smooths(named):
+        parameters["smoothing"] = smoothing
+    return Made(named(*loss, alpha=unit * alpha, **parameters), unit)
+
+
+def _fit(name: str, data: Callable[[], tuple[Any, Any]], *loss: Any, **parameters: Any) -> Job:
     X, y = data()
-    return lambda: getattr(nashlearn, estimator)(*loss, **parameters).fit(X, y)
+    return lambda: _made(name, *loss, **parameters).fit(X, y)
 
 
 def _zero_one(X: Any, y: Any, C: float, tol: float = 1e-3, **parameters: Any) -> Job:
@@ -67,6 +75,7 @@ def _zero_one(X: Any, y: Any, C: float, tol: float = 1e-3, **parameters: Any) ->
     from nashlearn import NashClassifier
 
     made = {"alpha": 1.0 / (len(y) * C), "tol": tol, "max_iter": 1_000_000, "random_state": 0, **parameters}
+    made |= _untempered(NashClassifier)
     return lambda: NashClassifier("zero_one", **made).fit(X, y)
 
 
@@ -80,7 +89,7 @@ def _training(name: str, C: float, tol: float) -> Job:
 def _growth(n: int = 10_000, d: int = 100, k: int = 10, C: float = 1.0) -> Job:
     from benchmarks import growth
 
-    return growth._fit(n, d, k, C)
+    return _zero_one(*growth.data(n, d, k), C)
 
 
 def _big(case: str) -> Job:
@@ -123,29 +132,30 @@ def _game(make: Callable[[Any], Any], shape: tuple[int, ...], does: str = "solve
 def _one_by_one(k: int) -> Job:
     from nashlearn import games
 
-    game, scores = games.cost(_costs(k)), np.random.default_rng(k).standard_normal((200, k))
+    game, scores = games.cost(drawn.costs(k)), np.random.default_rng(k).standard_normal((200, k))
     return lambda: [game.solve(f) for f in scores[:, None]][-1]
 
 
 def _letters(n: int, does: str = "fit", **parameters: Any) -> Job:
     """Handwritten words; ``does`` may be another method, of a model that was trained a little."""
-    from nashlearn import NashTagger, datasets
+    from nashlearn import datasets
 
     words = datasets.load_ocr_letters()
     X, y = words.data[:n], words.target[:n]
     if does == "fit":
-        return lambda: NashTagger(**parameters).fit(X, y)
-    model = NashTagger(max_iter=5, **parameters).fit(X, y)
-    return lambda: getattr(model, does)(X)
+        return lambda: _made("NashTagger", **parameters).fit(X, y)
+    made = _made("NashTagger", **TAGGING, max_iter=5, **parameters)
+    made.fit(X, y)
+    return lambda: getattr(made.estimator, does)(X)
 
 
 def _chunks(n: int, **parameters: Any) -> Job:
-    from nashlearn import NashTagger, datasets
+    from nashlearn import datasets
     from nashlearn.tagging import TokenFeatures
 
     data = datasets.load_chunking("train")
     X, y = TokenFeatures(spelling=False).transform(data.data[:n]), data.target[:n]
-    return lambda: NashTagger(**parameters).fit(X, y)
+    return lambda: _made("NashTagger", **parameters).fit(X, y)
 
 
 def _treebank(n: int = 400, **parameters: Any) -> Job:
@@ -164,12 +174,12 @@ def _cluster(rows: int) -> Job:
 
     from nashlearn import NashClassifier
 
-    X, y = _rows(rows, 50, 5)
+    X, y = drawn.rows(rows, 50, 5)
     X, y = da.from_array(X, chunks=(rows // 4, 50)), da.from_array(y, chunks=rows // 4)
 
     def fit() -> Any:
         with dask.config.set(scheduler="synchronous"):
-            return NashClassifier(tol=1e-2).fit(X, y)
+            return NashClassifier(alpha=1e-3, tol=1e-2, random_state=0, **_untempered(NashClassifier)).fit(X, y)
 
     return fit
 
@@ -181,7 +191,7 @@ def _torch_loss(loss: Any, b: int, k: int, dtype: str = "float32") -> Job:
     import nashlearn.torch as nt
 
     torch.set_num_threads(1)
-    made = nt.NashLoss(loss)
+    made = nt.NashLoss(loss, **_untempered(nt.NashLoss))
     x = torch.randn(b, k, generator=torch.Generator().manual_seed(b)).to(getattr(torch, dtype)).requires_grad_()
     y = torch.arange(b) % k
     return lambda: torch.autograd.grad(made(x, y), x)[0]
@@ -209,9 +219,10 @@ def _torch_head(b: int, d: int, k: int) -> Job:
 
     torch.set_num_threads(1)
     generator = torch.Generator().manual_seed(b)
-    head, x = nt.NashHead(d, k), torch.randn(b, d, generator=generator).requires_grad_()
+    head, x = nt.NashHead(d, k, smoothing=0.0), torch.randn(b, d, generator=generator).requires_grad_()
     with torch.no_grad():
         head.weight.copy_(torch.randn(k, d, generator=generator) / d**0.5)
+        head.bias.zero_()
     y = torch.arange(b) % k
     return lambda: torch.autograd.grad(head(x, y), (x, head.weight))[0]
 
@@ -232,7 +243,7 @@ def _of_losses() -> Iterator[tuple[str, Callable[[], Job]]]:
 
 def _of_costs() -> Iterator[tuple[str, Callable[[], Job]]]:
     for k, rows in ((5, 500), (10, 500), (30, 300), (100, 200)):
-        yield f"costs: k = {k}", partial(_game, lambda games, k=k: games.cost(_costs(k)), (rows, k))
+        yield f"costs: k = {k}", partial(_game, lambda games, k=k: games.cost(drawn.costs(k)), (rows, k))
         yield f"costs: k = {k}, row by row", partial(_one_by_one, k)
 
 
@@ -319,7 +330,7 @@ def _of_torch() -> Iterator[tuple[str, Callable[[], Job]]]:
     for name in ("absolute", "squared", "abstain"):
         yield f"torch_losses: {name}, {2**14} × 10", partial(_torch_loss, name, 2**14, 10)
     for b, k in ((4096, 10), (4096, 30), (1024, 64), (256, 200)):
-        yield f"torch_costs: {b} × {k}, on the host", partial(_torch_loss, _costs(k), b, k)
+        yield f"torch_costs: {b} × {k}, on the host", partial(_torch_loss, drawn.costs(k), b, k)
     for started, name in ((True, "±0.1"), (False, "N(0, 1)")):
         for tol in (1e-3, 1e-4):
             yield f"torch_chains: {name}, tol = {tol:g}", partial(_torch_chains, started, tol)
@@ -327,17 +338,19 @@ def _of_torch() -> Iterator[tuple[str, Callable[[], Job]]]:
 
 
 def _of_estimators() -> Iterator[tuple[str, Callable[[], Job]]]:
-    rows = partial(_rows, 4000, 60, 8)
-    yield "fit: costs, 4,000 × 60, 8 labels", lambda: _fit("NashClassifier", rows, _costs(8))
-    yield "fit: ordinal, 12,000 × 60, 8 grades", partial(_fit, "NashOrdinalClassifier", partial(_rows, 12_000, 60, 8))
-    yield "fit: abstaining, 4,000 × 60, 8 labels", partial(_fit, "NashAbstainer", rows)
-    yield "fit: tagger, 400 sequences", partial(_fit, "NashTagger", partial(_sequences, 400))
-    exact = {"smoothing": 0.0, "max_iter": 60}
-    yield "fit: tagger, exact, 60 sequences", partial(_fit, "NashTagger", partial(_sequences, 60), **exact)
-    relaxed = {"exact": False, "max_iter": 40}
-    yield "fit: 60 grids of 8 × 8", partial(_fit, "NashMarkovNetwork", partial(_grids, 60), **relaxed)
-    yield "fit: matcher, 80 pairs of sets", partial(_fit, "NashMatcher", partial(_pairs, 80), alpha=1e-2)
-    yield "fit: parser, 80 sentences", partial(_fit, "NashParser", partial(_trees, 80), alpha=1e-2)
+    rows, many, costs = partial(drawn.rows, 4000, 60, 8), partial(drawn.rows, 12_000, 60, 8), drawn.costs(8)
+    seeded: dict[str, Any] = {"alpha": 1e-3, "random_state": 0}
+    priced = {**seeded, "largest": float(costs.max())}
+    yield "fit: costs, 4,000 × 60, 8 labels", partial(_fit, "NashClassifier", rows, costs, **priced)
+    yield "fit: ordinal, 12,000 × 60, 8 grades", partial(_fit, "NashOrdinalClassifier", many, **seeded)
+    yield "fit: abstaining, 4,000 × 60, 8 labels", partial(_fit, "NashAbstainer", rows, **seeded)
+    yield "fit: tagger, 400 sequences", partial(_fit, "NashTagger", partial(drawn.sequences, 400), **TAGGING)
+    exact = {"alpha": 1e-4, "smoothing": 0.0, "max_iter": 60}
+    yield "fit: tagger, exact, 60 sequences", partial(_fit, "NashTagger", partial(drawn.sequences, 60), **exact)
+    relaxed = {**TAGGING, "exact": False, "max_iter": 40}
+    yield "fit: 60 grids of 8 × 8", partial(_fit, "NashMarkovNetwork", partial(drawn.grids, 60), **relaxed)
+    yield "fit: matcher, 80 pairs of sets", partial(_fit, "NashMatcher", partial(drawn.pairs, 80), alpha=1e-2)
+    yield "fit: parser, 80 sentences", partial(_fit, "NashParser", partial(drawn.trees, 80), alpha=1e-2)
     yield "fit: hashed parser, 400 sentences", _treebank
     yield "scale_out: 200,000 rows of a Dask collection", partial(_cluster, 200_000)
 
@@ -353,12 +366,12 @@ JOBS: dict[str, Callable[[], Job]] = {
 
 THREADED: dict[str, Callable[[int], Job]] = {
     "rows: zero_one, 400,000 × 10": lambda jobs: _game(lambda games: games.zero_one(10), (400_000, 10), n_jobs=jobs),
-    "rows: costs, 100,000 × 10": lambda jobs: _game(lambda games: games.cost(_costs(10)), (100_000, 10), n_jobs=jobs),
+    "rows: costs, 100,000 × 10": lambda jobs: _game(lambda of: of.cost(drawn.costs(10)), (100_000, 10), n_jobs=jobs),
     "matchings: 200 of 20": lambda jobs: _game(lambda games: games.matching(20), (200, 20, 20), n_jobs=jobs),
     "trees: 400 of 15": lambda jobs: _game(lambda games: games.arborescence(15), (400, 15, 16), n_jobs=jobs),
     "chains: strategies, 2,000 words": lambda jobs: _letters(2000, "strategy", n_jobs=jobs),
-    "tagger: 3,000 words, 20 iterations": lambda jobs: _letters(3000, max_iter=20, tol=1e-9, n_jobs=jobs),
-    "matcher: 300 pairs of sets": lambda jobs: _fit("NashMatcher", partial(_pairs, 300), alpha=1e-2, n_jobs=jobs),
-    "parser: 300 sentences": lambda jobs: _fit("NashParser", partial(_trees, 300), alpha=1e-2, n_jobs=jobs),
+    "tagger: 3,000 words, 20 iterations": lambda jobs: _letters(3000, **TAGGING, max_iter=20, tol=1e-9, n_jobs=jobs),
+    "matcher: 300 pairs of sets": lambda jobs: _fit("NashMatcher", partial(drawn.pairs, 300), alpha=1e-2, n_jobs=jobs),
+    "parser: 300 sentences": lambda jobs: _fit("NashParser", partial(drawn.trees, 300), alpha=1e-2, n_jobs=jobs),
     "hashed parser: 1,000 sentences": lambda jobs: _treebank(1000, n_jobs=jobs),
 }

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from benchmarks import measure, report
 from nashlearn import NashClassifier
 
-__all__ = ["run"]
+__all__ = ["data", "run"]
 
 CAP = 60.0
 BASE = {"n": 10_000, "d": 100, "k": 10, "C": 1.0}
@@ -24,13 +24,18 @@ AXES: dict[str, tuple[float, ...]] = {
 }
 
 
-def _fit(n: int, d: int, k: int, C: float) -> Callable[[], Any]:
-    """A fit to a gap of 1e-3; the difficulty of the data does not depend on ``d``."""
+def data(n: int, d: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Standardised rows and labels, whose difficulty does not depend on ``d``."""
     X, y = make_classification(
         n, d, n_informative=40, n_redundant=0, n_classes=k, n_clusters_per_class=1, class_sep=1.5,
         flip_y=0.02, random_state=0,
     )  # fmt: skip
-    X = StandardScaler().fit_transform(X)
+    return StandardScaler().fit_transform(X), y
+
+
+def _fit(n: int, d: int, k: int, C: float) -> Callable[[], Any]:
+    """A fit to a gap of 1e-3."""
+    X, y = data(n, d, k)
 
     def fit() -> Any:
         exact = {"smoothing": 0.0, "intercept_scaling": 1.0}

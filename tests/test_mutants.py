@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from mutants import __main__ as runner
 from mutants.listing import Mutant, complaints, mutants
 
 MUTANT = Mutant("zero", "games/_check.py", "old", "new", "everything", ["tests/test_mutants.py::test_the_list"])
@@ -48,3 +49,23 @@ def test_what_compiles_in_cython_is_accepted(tmp_path):
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_mutants.py").write_text("def test_the_list():\n    pass\n")
     assert mutant.compiled and list(complaints([mutant], tmp_path)) == []
+
+
+@pytest.mark.parametrize(("in_place", "outcome"), [(False, "survived"), (True, "error")])
+def test_a_mutant_that_writes_into_shared_files_is_no_verdict(in_place, outcome, tmp_path, monkeypatch):
+    """Copies are made of links: what is written in place is changed for all mutants."""
+    pristine = tmp_path / "pristine"
+    MUTANT.source(pristine).parent.mkdir(parents=True)
+    MUTANT.source(pristine).write_text("old = 1\n")
+    (pristine / "header.h").write_text("1")
+
+    def run_tests(copy, tests, limit):
+        assert MUTANT.source(copy).read_text() == "new = 1\n"
+        if not in_place:
+            (copy / "header.h").unlink()
+        (copy / "header.h").write_text("22")
+        return 0, ""
+
+    monkeypatch.setattr(runner, "run_tests", run_tests)
+    verdict = runner.judged(MUTANT, pristine, 1.0)
+    assert verdict.outcome == outcome and ("header.h" in verdict.by) == in_place

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from itertools import combinations, product
 from typing import Any
@@ -19,8 +20,9 @@ from row_certificates import binary_gap, rows_gap, tempered_gap
 from scipy.optimize import linprog
 
 from nashlearn import games
-from nashlearn.game import Game
+from nashlearn.game import Equilibrium, Game
 from nashlearn.games.networks import exact
+from nashlearn.games.rows.cost import CostGame, cost_params
 from nashlearn.games.rows.thresholds import ThresholdGame
 from nashlearn.games.trees.parts import all_grandparents, all_siblings
 from nashlearn.kernels.matchings import certify_matchings
@@ -51,6 +53,30 @@ def thresholds(m: int) -> Case:
         f"thresholds-{m}", game, corners, vertices, vertices, L, symmetry=np.arange(m)[::-1], omega="binary",
         certificates=certificates, smoothed={"rows": binary_gap(game.params)},
     )  # fmt: skip
+
+
+class AmongOthers(CostGame):
+    """The game of one matrix, played by ``games.row_costs`` in every second of its rows; the others have others."""
+
+    def __init__(self, L: np.ndarray):
+        super().__init__(cost_params(L), L.shape[1], L.shape[0])
+
+    def all_rows(self, n: int) -> Any:
+        rng = np.random.default_rng(n)
+        costs = rng.random((2 * n, *self.costs.shape)) * 10.0 ** rng.uniform(-3, 3, (2 * n, 1, 1))
+        costs[1::2] = self.costs
+        return games.row_costs(costs)
+
+    def equilibria(self, scores, smoothing=0.0, n_jobs=1, start=None):
+        n = len(scores)
+        spread = np.random.default_rng(n).normal(size=(2 * n, self.n_labels)).astype(scores.dtype)
+        spread[1::2] = scores
+        before = None if start is None else replace(start, p=np.repeat(start.p, 2, axis=0))
+        found = self.all_rows(n).equilibria(spread, smoothing, n_jobs, before)
+        return Equilibrium(*(getattr(found, name)[1::2] for name in ("value", "q", "p", "gap", "entropy", "risk")))
+
+    def risk(self, q, scores=None):
+        return self.all_rows(len(q)).risk(np.repeat(q, 2, axis=0))[1::2]
 
 
 def rows() -> list[Case]:
@@ -87,6 +113,8 @@ def rows() -> list[Case]:
         "cost-one-label": rng.random((4, 1)),
     }.items():
         found.append(simplex(id, games.cost(L), L))
+        if id in ("cost-square", "cost-tall", "cost-wide", "cost-ties", "cost-zero"):
+            found.append(simplex(id.replace("cost", "row_costs"), AmongOthers(np.asarray(L, dtype=float)), L))
     return [*found, thresholds(1), thresholds(3)]
 
 

@@ -126,12 +126,13 @@ def _perturb(byte: int) -> None:
 
 
 def _called(name: str, given: tuple[Any, ...]) -> Any:
-    _, kind, *method = name.split(".")
-    if not method:
+    owner, _, method = name.rpartition(".")
+    if owner not in entries():
         return entries()[name].function(*given)
-    if not (given and hasattr(given[0], method[0])):  # Cython does not look at what a method is called on
-        raise TypeError(f"self must be a {kind}")
-    return getattr(given[0], method[0])(*given[1:])
+    # Cython does not look at what a method is called on; another class may have a method of that name.
+    if not (given and isinstance(given[0], entries()[owner].function)):
+        raise TypeError(f"self must be a {owner}")
+    return getattr(given[0], method)(*given[1:])
 
 
 def _bytes_of(given: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -311,12 +312,13 @@ def _shown(value: Any) -> str:
 def trouble(calls: Path, seed: int, count: int) -> str:
     """What goes wrong in a batch in its own process: nothing, or the calls that fail and the last before a crash."""
     command = [sys.executable, "-W", "ignore", __file__, str(calls), "--seed", str(seed), "--count", str(count)]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    done = subprocess.run(command, capture_output=True)
     if done.returncode == 0:
         return ""
-    last = re.findall(r"\rcall (\d+)", done.stderr)[-1:]
-    said = [line for line in re.sub(r"\rcall \d+", "", done.stderr).splitlines() if line.strip()]
-    wrong = [line for line in done.stdout.splitlines() if "--only" in line]
+    printed, errors = (stream.decode(errors="replace") for stream in (done.stdout, done.stderr))
+    last = re.findall(r"\rcall (\d+)", errors)[-1:]
+    said = [line for line in re.sub(r"\rcall \d+", "", errors).splitlines() if line.strip()]
+    wrong = [line for line in printed.splitlines() if "--only" in line]
     return "\n".join(
         [f"status {done.returncode}, seed {seed}, last call {''.join(last) or 'none'}", *wrong, *said[-30:]]
     )

@@ -53,14 +53,14 @@ def test_spoilt_calls(calls, seed):
 
 
 def test_a_crash_is_told_with_its_number(calls, tmp_path, monkeypatch):
-    """By a copy of the harness in which the first call of all ends the process."""
+    """By a copy of the harness in which the eighth spoilt call ends the process."""
     for name in ("entry_abuse.py", "entry_calls.py"):
         text = (HERE / name).read_text(encoding="utf-8")
         text = text.replace("Path(__file__).resolve().parents[2]", f"Path({str(ROOM.parents[2])!r})")
-        text = text.replace("def _called(name", "def _called(name, *rest):\n    os.abort()\n\n\ndef _unused(name")
+        text = text.replace("outcomes[name][judge", "number == 7 and os.abort()\n            outcomes[name][judge")
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.setattr("entry_abuse.__file__", str(tmp_path / "entry_abuse.py"))
-    assert "status -6, seed 3, last call none" in trouble(calls, 3, 10)
+    assert "status -6, seed 3, last call 7" in trouble(calls, 3, 10)
 
 
 def _past_the_end(x):

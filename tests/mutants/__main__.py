@@ -61,7 +61,7 @@ def run_tests(copy: Path, tests: list[str], limit: float | None) -> tuple[int | 
 def build(copy: Path) -> str:
     """Compile what has changed in ``copy``; what the compiler says where it fails.
 
-    Nothing is written into files that are there, which may be links: Cython and setup.py replace them.
+    Nothing is written into files that are there, which may be links: Cython and setup.py replace or remove them.
     """
     command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
     done = subprocess.run(command, cwd=copy, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -92,8 +92,21 @@ def unmutated(copy: Path, chosen: list[Mutant], jobs: int) -> bool:
     return all(code == _PASSED for code, _ in results)
 
 
+def stamps(folder: Path) -> dict[Path, tuple[int, int]]:
+    """When each file below ``folder`` was written, and its size."""
+    found = ((path, path.stat()) for path in folder.rglob("*") if path.is_file())
+    return {path: (stat.st_mtime_ns, stat.st_size) for path, stat in found}
+
+
 def judged(mutant: Mutant, pristine: Path, limit: float) -> Verdict:
-    """Make a mutant, run its tests, and throw it away."""
+    """Make a mutant, run its tests, and throw it away; an error where it has changed what all mutants share."""
+    before = stamps(pristine)
+    verdict = _judged(mutant, pristine, limit)
+    written = [str(path.relative_to(pristine)) for path, stamp in stamps(pristine).items() if before.get(path) != stamp]
+    return verdict._replace(outcome="error", by=f"a mutant has written into {written}") if written else verdict
+
+
+def _judged(mutant: Mutant, pristine: Path, limit: float) -> Verdict:
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="mutant-", dir=pristine.parent) as folder:
         copy = Path(folder) / "copy"

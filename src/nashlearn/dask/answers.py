@@ -20,7 +20,13 @@ from nashlearn.dask.collections import (
 )
 from nashlearn.dask.reduction import Partitions, travelling
 
-__all__ = ["averaged", "lazily", "mistakes"]
+__all__ = ["averaged", "gathered", "lazily", "mistakes", "refuse_costs"]
+
+
+def refuse_costs(costs: Any) -> None:
+    """Refuse costs of rows beside a Dask collection."""
+    if costs is not None:
+        raise ValueError("costs must be None where X is a Dask collection: costs of rows are for data in memory.")
 
 
 def lazily(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -33,6 +39,7 @@ def lazily(method: Callable[..., Any]) -> Callable[..., Any]:
     def answer(self: Any, X: Any, **options: Any) -> Any:
         if not is_collection(X):
             return method(self, X, **options)
+        refuse_costs(options.get("costs"))
         function = partial(_answered, method, travelling(self), **options)
         return X.map_partitions(_of_examples, function) if is_bag(X) else _of_rows(function, X)
 
@@ -74,12 +81,13 @@ def _of_rows(function: Callable[[Any], np.ndarray], X: Any) -> Any:
 
 
 def averaged(method: Callable[..., float]) -> Callable[..., float]:
-    """Make a method ``mean(self, X, y, sample_weight=None)`` average over the rows of a Dask collection, now."""
+    """Make a method ``mean(self, X, y, sample_weight=None, costs=None)`` average over a Dask collection, now."""
 
     @wraps(method)
-    def mean(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def mean(self: Any, X: Any, y: Any, sample_weight: Any = None, costs: Any = None) -> float:
         if not is_collection(X):
-            return method(self, X, y, sample_weight)
+            return method(self, X, y, sample_weight, costs)
+        refuse_costs(costs)
         parts = Partitions(row_partitions(X, y=y, sample_weight=sample_weight), bundled=False)
         value, weight = parts.reduce(partial(_weighted, partial(method, travelling(self))), np.add)
         return float(value / weight)
@@ -105,3 +113,26 @@ def _mistakes(estimator: Any, X: Any, y: Any, weight: Any) -> np.ndarray:
     losses, sizes = estimator._mistakes(examples, list(y))
     weight = np.ones(losses.size) if weight is None else np.asarray(list(weight), dtype=np.float64)
     return np.array([weight @ losses, weight @ sizes])
+
+
+def gathered(estimator: Any, method: str, X: Any, y: Any, **options: Any) -> Any:
+    """The losses, one for each example of a Dask collection, that a method of the estimator returns for partitions."""
+    cut = bag_partitions if is_bag(X) else row_partitions
+    parts = Partitions(cut(X, y=y), bundled=False)
+    found = parts.reduce(partial(_losses, travelling(estimator), method, bag=is_bag(X), **options), _joined)
+    if found is None:
+        raise ValueError("X must hold at least one example; all of its partitions are empty.")
+    return found
+
+
+def _losses(estimator: Any, method: str, X: Any, y: Any, *, bag: bool, **options: Any) -> Any:
+    X, y = (list(X), list(y)) if bag else (X, y)
+    empty = len(X) == 0 if bag else X.shape[0] == 0
+    return None if empty else getattr(estimator, method)(X, y, **options)
+
+
+def _joined(first: Any, second: Any) -> Any:
+    """Losses of examples in their order, those of empty partitions being None."""
+    if first is None or second is None:
+        return second if first is None else first
+    return first._replace(values=np.concatenate([first.values, second.values]))

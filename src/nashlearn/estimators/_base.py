@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY
 from typing import Any, NamedTuple
 
@@ -10,25 +10,27 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, validate_data
 
 from nashlearn.arrays import aligned
-from nashlearn.dask.answers import averaged, lazily
+from nashlearn.dask.answers import averaged, lazily, refuse_costs
 from nashlearn.dask.collections import is_collection
 from nashlearn.dask.rows import fit_rows
+from nashlearn.estimators._certify import CertifiedRows
 from nashlearn.estimators._deciding import DECISIONS
 from nashlearn.estimators._labels import known_positions
-from nashlearn.estimators._parameters import Training, check_parameters, number, parameters
+from nashlearn.estimators._parameters import parameters
 from nashlearn.estimators._risk import RiskNash
-from nashlearn.estimators._streaming import StreamingNash
-from nashlearn.estimators._tempering import TemperedNash
+from nashlearn.estimators._row_costs import RowCostNash
+from nashlearn.estimators._row_functions import FLOATS, RowFunctions
+from nashlearn.estimators._streaming import StreamingNash, refuse_box
 from nashlearn.training import Method, Problem, Trained
 from nashlearn.training.designs.gram import Gram, Kernel
 from nashlearn.training.designs.span import KernelProblem
 from nashlearn.training.methods.climb import Climb
 from nashlearn.training.methods.linear import Linear
+from nashlearn.training.methods.sparse_rows import SparseRows
 from nashlearn.training.methods.tempered import Tempered
 from nashlearn.training.methods.tempered_span import TemperedSpan
 from nashlearn.training.opening import train_as_asked
@@ -37,22 +39,21 @@ from nashlearn.training.risk import problem_risk
 
 __all__ = ["FLOATS", "BaseNash", "Setting"]
 
-_BLOCK = 1 << 26  # bytes of kernel values in a block of predictions
-FLOATS = [np.float64, np.float32]
-
 
 @parameters
-class RowTraining(Training):
+class RowTraining(RowFunctions):
     """What the estimators of one label per row are told besides."""
 
     _: KW_ONLY
-    alpha: Any = "auto"
-    gamma: Any = "scale"
-    degree: float = 3
-    coef0: float = 0.0
-    cache_size: float = 800
     class_weight: Any = None
-    random_state: Any = None
+    penalty: str = "l2"
+
+
+# How linear models are trained, by the name of the penalty: for a smoothing and the scale of a game.
+LINEAR: dict[str, Callable[[float, float], Method]] = {
+    "l2": lambda mu, scale: Tempered(mu) if mu else Linear(),
+    "l1": SparseRows,
+}
 
 
 class Setting(NamedTuple):
@@ -78,16 +79,10 @@ class Setting(NamedTuple):
     unit: float
 
 
-class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMixin, BaseEstimator):
+class BaseNash(RowTraining, RiskNash, CertifiedRows, StreamingNash, RowCostNash, ClassifierMixin, BaseEstimator):
     """A game played on linear scores. Subclasses name the game, the design and how they answer."""
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self._pairwise()
-        return tags
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None) -> Any:
         """Train to a relative duality gap of ``tol``.
 
         Parameters
@@ -99,6 +94,11 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
             At least two distinct labels.
         sample_weight : array-like of shape (n,), or Dask array or series, optional
             Not negative. The loss is the weighted mean: a weight counts as repetitions.
+        costs : array-like of shape (n,) or (n, options, labels), optional
+            What is at stake in each row: factors on the estimator's own loss or, for :class:`NashClassifier`, a cost
+            matrix for each row, with options as in the loss and labels in the order of ``classes_``. Finite and not
+            negative. They weigh the loss and leave the moments of the labels as they are. Predictions take the costs
+            of their own rows; without, they are for the estimator's own loss. Not for Dask collections.
 
         Returns
         -------
@@ -111,6 +111,8 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
         """
         self._check_parameters()
         if is_collection(X):
+            refuse_box(self, "for Dask collections")
+            refuse_costs(costs)
             return fit_rows(self, X, y, sample_weight)
         given = y
         X, y = self._read(X, y)
@@ -123,6 +125,8 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
         X, codes, omega, kept, total = self._weighted(X, y, codes, sample_weight)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         setting = self._game_and_scores(classes, X.shape[1])
+        if costs is not None:
+            setting = self._with_costs(setting, costs, y.size, kept)
         self.alpha_ = self._regularisation(classes.size, total)
         problem, method = self._posed(setting, X, codes, omega, rng)
         spread = float(np.sqrt(0.5 * (omega**2 @ problem.squared_diameters())))
@@ -132,7 +136,15 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
             self,
             problem,
             method,
-            [X, codes, omega, classes, self._game.params, self.smoothing_],
+            [
+                X,
+                codes,
+                omega,
+                classes,
+                self._game.params,
+                self.smoothing_,
+                *([] if costs is None else setting.game.params),
+            ],
             alpha=self.alpha_,
             unit=setting.unit,
             random_state=rng,
@@ -151,7 +163,7 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
         alpha = self.alpha_ / setting.unit
         if self.kernel is None:
             problem = Problem(X, codes, omega, alpha, setting.game, setting.design)
-            return problem, Tempered(setting.mu) if setting.mu else Linear()
+            return problem, LINEAR[self.penalty](setting.mu, setting.game.scale)
         kernel = Kernel(self.kernel, self.gamma, self.degree, self.coef0, X)
         gram = Gram(kernel, X, setting.bias**2, self.cache_size)
         gram.refuse_indefinite(rng)
@@ -174,7 +186,7 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
 
     def _before_tempering(self, state: dict[str, Any]) -> dict[str, Any]:
         """What is not said in the state of a model of 0.1."""
-        then: dict[str, Any] = {"smoothing": 0.0, "intercept_scaling": 1.0}
+        then: dict[str, Any] = {"smoothing": 0.0, "intercept_scaling": 1.0, "penalty": "l2"}
         if "classes_" in state:
             risk = {"_sigma": np.ones(1), "_risk_means": np.array([state["_loss_of_training"]])}
             then |= {"smoothing_": 0.0, "alpha_": state["alpha"], "_largest": 1.0, **risk}
@@ -215,11 +227,12 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
         self.classes_ = classes
         self.n_iter_, self.objective_, self.dual_gap_ = trained.n_iter, trained.objective, trained.dual_gap
         self.history_ = trained.rounds
-        of_the_other = ("support_", "support_vectors_", "dual_coef_") if self._kernel is None else ("coef_",)
+        of_the_other = ("support_", "support_vectors_", "dual_coef_") if self._kernel is None else ("coef_", "n_nonzero_")
         for name in of_the_other:  # of an earlier fit with another kernel
             self.__dict__.pop(name, None)
         if self._kernel is None:
             self._store(trained.w)
+            self.n_nonzero_ = int(np.count_nonzero(self.coef_))
         self._keep_risk(trained, spread, risk)
         if self.warm_start:
             self._trained: Trained = trained
@@ -253,24 +266,15 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
                 X = X[:, kept]
         return X, np.ascontiguousarray(codes, dtype=np.int64), share / share.sum(), kept, float(weight[kept].sum())
 
-    def _pairwise(self) -> bool:
-        """Whether ``X`` holds kernel values instead of features."""
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
-
     def _previous(self, classes: np.ndarray) -> Trained | None:
         if self.warm_start and hasattr(self, "_trained") and np.array_equal(classes, self.classes_):
             return self._trained
         return None
 
     def _check_parameters(self) -> None:
-        check_parameters(self, auto=("alpha", "smoothing"), decision=DECISIONS)
-        self._chosen_smoothing()
-        if not 0 < self._constant < np.inf:
-            raise ValueError(
-                f"intercept_scaling must be 'auto' or a positive, finite number; got {self.intercept_scaling!r}."
-            )
-        if not 0 < number(self.cache_size, "cache_size") < np.inf:
-            raise ValueError(f"cache_size must be a positive, finite number; got {self.cache_size!r}.")
+        self._check_training(decision=DECISIONS)
+        if self.kernel is not None:
+            refuse_box(self, "with a kernel, whose functions have no weights to be sparse")
 
     def _game_and_scores(self, classes: np.ndarray, d: int) -> Setting:
         """What to train on ``d`` features; keeps the game to answer by, and its smoothing."""
@@ -282,53 +286,40 @@ class BaseNash(RowTraining, TemperedNash, RiskNash, StreamingNash, ClassifierMix
     def _store_span(self, C: np.ndarray, setting: Setting) -> None:
         raise NotImplementedError
 
-    def _functions(self, X: Any, dtype: Any = FLOATS) -> np.ndarray:
-        """What the weights say of each row, without intercepts: ``X coef'``, or the same in the span of the kernel."""
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=dtype, reset=False)
-        if self._kernel is None:
-            return safe_sparse_dot(X, self.coef_.T.astype(X.dtype, copy=False))
-        values = np.zeros((X.shape[0], self.dual_coef_.shape[0]))
-        if not self.support_.size:  # the zero function, of which a kernel need not know how to make it
-            return values
-        if self._kernel.precomputed:
-            return safe_sparse_dot(X[:, self.support_], self.dual_coef_.T)
-        step = max(1, _BLOCK // (8 * self.support_.size))
-        for start in range(0, X.shape[0], step):
-            part = slice(start, start + step)
-            values[part] = self._kernel(X[part], self.support_vectors_) @ self.dual_coef_.T
-        return values
-
     def _scores(self, X: Any, dtype: Any = FLOATS) -> np.ndarray:
         """Scores (n, k), one for each class."""
         raise NotImplementedError
 
     @lazily
-    def strategy(self, X: Any) -> np.ndarray:
+    def strategy(self, X: Any, *, costs: Any = None) -> np.ndarray:
         """The predictor's equilibrium strategy ``p`` (n, options): with which probability to take each option.
 
         Options are the labels, in the order of ``classes_``; the rows of a cost matrix; labels and then, last, to
         abstain. This is the randomised prediction whose cost :meth:`worst_case_risk` bounds; what the labels themselves
         are likely to be, ``predict_proba`` says. It is computed in double precision, whatever that of ``X``, as
-        training was.
+        training was. With ``costs`` it is the strategy for these rows' own costs, as ``fit`` takes them.
         """
-        return self._play(self._scores(X, dtype=np.float64)).p
+        return self._play(self._scores(X, dtype=np.float64), costs).p
 
     @averaged
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None) -> float:
         """Minus :meth:`task_loss`: larger is better, so that model selection looks for the least loss."""
-        return -self.task_loss(X, y, sample_weight)
+        return -self.task_loss(X, y, sample_weight, costs)
 
     @averaged
-    def task_loss(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Mean cost of the answers of this estimator on labelled data, in the units of its loss."""
-        return float(np.average(self._paid(self._answers(X), y), weights=sample_weight))
+    def task_loss(self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None) -> float:
+        """Mean cost of the answers of this estimator on labelled data, in the units of its loss.
 
-    def _paid(self, options: np.ndarray, y: Any) -> np.ndarray:
+        With ``costs``, as ``fit`` takes them, answers and what they cost are those of these rows' own costs.
+        """
+        return float(np.average(self._paid(self._answers(X, costs), y, costs), weights=sample_weight))
+
+    def _paid(self, options: np.ndarray, y: Any, costs: Any = None) -> np.ndarray:
         """What each of the options costs for its label."""
         check_consistent_length(options, y)
-        return self._game.costs[options, known_positions(self.classes_, y, "was not seen in fit; known")]
+        paid = self._game.costs[options, known_positions(self.classes_, y, "was not seen in fit; known")]
+        return self._charged(paid, costs)
 
-    def _answers(self, X: Any) -> np.ndarray:
+    def _answers(self, X: Any, costs: Any = None) -> np.ndarray:
         """The option chosen for each row."""
         raise NotImplementedError

@@ -45,32 +45,41 @@ class DecidingNash:
         return cast(Any, self).classes_
 
     @lazily
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any, *, costs: Any = None) -> np.ndarray:
         """Probabilities (n, k) of the labels, ``q``, where ``smoothing_`` is positive; at 0 the strategy ``p``.
 
         ``q`` estimates the probabilities of the labels in the order of ``classes_``, whatever the costs: the loss is
         strictly proper. Without smoothing nothing does, and what is returned is ``p`` (n, options) of
         :meth:`strategy`, in the precision of ``X``: with which probability to answer so that no adversary gains. That
-        is minimax optimal and sparse, and not calibrated.
+        is minimax optimal and sparse, and not calibrated. With ``costs``, as ``fit`` takes them, rows play their own.
         """
         check_is_fitted(self)
         estimator: Any = self
-        return estimator._probabilities(X) if estimator.smoothing_ else estimator._play(estimator._scores(X)).p
+        return (
+            estimator._probabilities(X, costs)
+            if estimator.smoothing_
+            else estimator._play(estimator._scores(X), costs).p
+        )
 
-    def _most_probable(self, scores: np.ndarray, found: Any) -> np.ndarray | None:
+    def _most_probable(self, scores: np.ndarray, found: Any, costs: Any) -> np.ndarray | None:
         estimator: Any = self
-        if not estimator._game.answers_by_scores:
+        if costs is not None or not estimator._game.answers_by_scores:
             return None
         return (scores if self.decision_ == "scores" else found.p).argmax(axis=1)
 
     @lazily
-    def predict(self, X: Any) -> np.ndarray:
-        """Labels by the rule ``decision_``; where the options of the loss are no labels, their names or indices."""
-        options = self._answers(X)
+    def predict(self, X: Any, *, costs: Any = None) -> np.ndarray:
+        """Labels by the rule ``decision_``; where the options of the loss are no labels, their names or indices.
+
+        With ``costs``, as ``fit`` takes them, the answers are for these rows' own costs: the largest ``p``, unless
+        ``decision="scores"`` was asked for. Without, they are for the estimator's own loss, whatever it was trained on.
+        """
+        options = self._answers(X, costs)
         return self._options[options]
 
-    def _answers(self, X: Any) -> np.ndarray:
+    def _answers(self, X: Any, costs: Any = None) -> np.ndarray:
         """The option chosen for each row."""
         estimator: Any = self
         scores = estimator._scores(X)
-        return (scores if self.decision_ == "scores" else estimator._play(scores).p).argmax(axis=1)
+        by_scores = self.decision_ == "scores" and (costs is None or self.decision == "scores")
+        return (scores if by_scores else estimator._play(scores, costs).p).argmax(axis=1)

@@ -11,7 +11,6 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from nashlearn.dask.collections import is_collection
-from nashlearn.estimators._base import number
 from nashlearn.estimators._deciding import DECISIONS
 from nashlearn.estimators._network_answers import PlayingNetworks, Scored
 from nashlearn.estimators._network_input import (
@@ -21,7 +20,7 @@ from nashlearn.estimators._network_input import (
     labels_of,
     node_counts,
 )
-from nashlearn.estimators._parameters import check_parameters
+from nashlearn.estimators._parameters import check_parameters, number
 from nashlearn.estimators._structured import Facts, example_weights
 from nashlearn.estimators._vocabulary import Vocabulary, placed, united, vocabulary
 from nashlearn.games.networks.batch import Networks
@@ -44,9 +43,14 @@ from nashlearn.training.missing import (
 )
 from nashlearn.training.objective import GameProblem
 
-__all__ = ["NetworkNash"]
+__all__ = ["NetworkFacts", "NetworkNash", "falling"]
 
 _SCHEDULE = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
+
+
+def falling(scale: float) -> list[float]:
+    """Smoothings on the way to the exact game, whose largest loss is ``scale``."""
+    return [scale * part for part in _SCHEDULE]
 
 
 class _Labelled(NamedTuple):
@@ -235,7 +239,7 @@ class NetworkNash(PlayingNetworks):
         if target := self._units(facts).smoothing:
             return Descent((target,), target)
         scale = self._loss_scale(facts.words.classes.size, facts.largest)
-        return NetworkProgramme() if is_small(problem) else Descent(scale * s for s in _SCHEDULE)
+        return NetworkProgramme() if is_small(problem) else Descent(falling(scale))
 
     def _largest_cost(self, facts: NetworkFacts) -> float:
         return self._loss_scale(facts.words.classes.size, 1.0)

@@ -24,6 +24,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "exact": ("auto", False, True),
     "decision": ("scores", "equilibrium"),  # of parsers; rows have one more
     "propensity": ("homogeneous", "node"),
+    "penalty": ("l2", "l1"),
 }
 
 

@@ -27,8 +27,9 @@ class PerClassNash(BaseNash):
         raise NotImplementedError
 
     def _auto_alpha(self, k: int) -> float:
-        # LogisticRegression keeps the difference of two classes' weights: its square is twice that of both together.
-        return 2.0 if k == 2 else 1.0
+        # LogisticRegression keeps the difference of two classes' weights: its square is twice that of both together,
+        # its absolute value the same.
+        return 2.0 if k == 2 and self.penalty == "l2" else 1.0
 
     @property
     def _bias(self) -> float:

@@ -13,7 +13,7 @@ from nashlearn.estimators._labels import known_positions
 from nashlearn.training import Problem, Trained
 from nashlearn.training.methods.stream import Stream, opened, stepped
 
-__all__ = ["StreamingNash"]
+__all__ = ["StreamingNash", "refuse_box"]
 
 
 _OF_STREAMS = 1e-3  # alpha="auto": nobody knows how many rows a stream will have
@@ -23,6 +23,12 @@ def _linear(estimator: Any) -> bool:
     if estimator.kernel is not None:
         raise AttributeError(f"partial_fit is linear and needs kernel=None; got {estimator.kernel!r}.")
     return True
+
+
+def refuse_box(estimator: Any, where: str) -> None:
+    """Refuse the penalty of absolute values where nothing trains with it."""
+    if estimator.penalty != "l2":
+        raise ValueError(f"penalty must be 'l2' {where}; got {estimator.penalty!r}.")
 
 
 class StreamingNash:
@@ -55,6 +61,7 @@ class StreamingNash:
         """
         estimator: Any = self
         estimator._check_parameters()
+        refuse_box(self, "for partial_fit, whose averages of weights are not sparse")
         stream: Stream | None = self.__dict__.get("_stream")
         known = self._known_classes(classes, stream is None)
         fitted = hasattr(self, "coef_") and np.array_equal(known, self.classes_)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from nashlearn.dask.answers import mistakes
 from nashlearn.dask.bags import bag_problem
 from nashlearn.dask.collections import is_collection
+from nashlearn.estimators._certify import CertifiedStructures
 from nashlearn.estimators._parameters import Training, check_parameters, number, parameters
 from nashlearn.training.driver import Method
 from nashlearn.training.opening import train_as_asked
@@ -97,13 +98,13 @@ class StructuredTraining(Training):
     n_jobs: int | None = None
 
 
-class StructuredNash(StructuredTraining, BaseEstimator):
+class StructuredNash(StructuredTraining, CertifiedStructures, BaseEstimator):
     """A game played on linear scores of the parts of an output.
 
     Subclasses read examples (``_read``), say what is to be known of all of them (``_facts``, ``_sums``), build the
     training problem of some or all (``_problem``), keep the weights (``_store``), and answer (``predict``,
-    ``_mistakes``). None of the first four touches the estimator, so that data which are refused leave an earlier fit as
-    it was.
+    ``_mistakes``, ``_expected_mistakes``). None of the first four touches the estimator, so that data which are refused
+    leave an earlier fit as it was.
 
     Training and the games behind predictions are in costs; weights, scores and the objective are of the loss divided by
     ``s (1 + m)``, where ``s`` is the largest cost (:meth:`_largest_cost`) and ``m`` the parameter ``smoothing``, so
@@ -113,6 +114,7 @@ class StructuredNash(StructuredTraining, BaseEstimator):
     _weights: np.ndarray
     # Models that 0.1 has saved lack both: their weights and their smoothing were in costs.
     _unit: float = 1.0
+    _weight_norm: float | None = None
     _mu: float | None = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -159,7 +161,7 @@ class StructuredNash(StructuredTraining, BaseEstimator):
         self._weights = trained.w
         self._unit, self._mu = units
         self.smoothing_ = float(self.smoothing)
-        self._loss_of_training = trained.loss
+        self._loss_of_training, self._weight_norm = trained.loss, trained.norm
         self.objective_, self.dual_gap_, self.n_iter_ = trained.objective, trained.dual_gap, trained.n_iter
         self.history_ = trained.rounds
         self._store(trained.w, facts, problem)
@@ -226,6 +228,10 @@ class StructuredNash(StructuredTraining, BaseEstimator):
         """Loss of each example's prediction, and its number of predicted variables."""
         raise NotImplementedError
 
+    def _expected_mistakes(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """As :meth:`_mistakes`, for predictions drawn from :meth:`strategy`, in expectation."""
+        raise NotImplementedError
+
     def _check_parameters(self) -> None:
         check_parameters(self)
 
@@ -269,5 +275,5 @@ class StructuredNash(StructuredTraining, BaseEstimator):
         check_is_fitted(self)
         if not 0 <= number(radius, "radius") < np.inf:
             raise ValueError(f"radius must be a finite number, not negative; got {radius!r}.")
-        norm = float(np.linalg.norm(self._weights))
+        norm = float(np.linalg.norm(self._weights)) if self._weight_norm is None else self._weight_norm
         return self._unit * (self._loss_of_training + float(radius) * norm) + self._accuracy()

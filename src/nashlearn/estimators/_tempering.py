@@ -99,28 +99,28 @@ class TemperedNash:
         """What scores and losses of the game are divided by to be those of the estimator."""
         return self._largest * (1.0 + self.smoothing_)
 
-    def _play(self, scores: np.ndarray) -> Any:
+    def _play(self, scores: np.ndarray, costs: Any = None) -> Any:
         """The equilibria at scores (n, k) of the estimator; those of tempered games in double precision."""
         estimator: Any = self
         scores = self._unit * (scores.astype(np.float64, copy=False) if self.smoothing_ else scores)
-        return estimator._game.solve(scores, smoothing=self._mu)
+        return estimator._game_of(costs, len(scores)).solve(scores, smoothing=self._mu)
 
-    def _most_probable(self, scores: np.ndarray, found: Any) -> np.ndarray | None:
+    def _most_probable(self, scores: np.ndarray, found: Any, costs: Any) -> np.ndarray | None:
         """The label (n,) that the loss makes the most probable of each row, by its equilibrium; None where it does not.
 
         Labels that ``p`` mixes are equally probable where all mistakes cost the same, and no other is more so.
         """
         raise NotImplementedError
 
-    def _probabilities(self, X: Any) -> np.ndarray:
+    def _probabilities(self, X: Any, costs: Any) -> np.ndarray:
         """``q`` (n, k), for the same scores as predictions."""
         estimator: Any = self
         scores = estimator._scores(X)
-        found = self._play(scores)
-        return with_largest(found.q, self._most_probable(scores, found))
+        found = self._play(scores, costs)
+        return with_largest(found.q, self._most_probable(scores, found, costs))
 
     @lazily
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Any, *, costs: Any = None) -> np.ndarray:
         """Logarithms of :meth:`predict_proba`.
 
         At a positive smoothing ``log q = (f + L'p) / mu - log sum exp``, with ``f`` the scores in units of the costs:
@@ -129,12 +129,12 @@ class TemperedNash:
         estimator: Any = self
         check_is_fitted(self)
         if not self.smoothing_:
-            p = estimator.predict_proba(X)
+            p = estimator.predict_proba(X, costs=costs)
             return np.log(p, out=np.full(p.shape, -np.inf), where=p > 0)
         scores = estimator._scores(X)
-        found = self._play(scores)
-        reward = self._unit * scores.astype(np.float64, copy=False) + gains(estimator._game, found.p)
-        return with_largest(log_softmax(reward / self._mu, axis=1), self._most_probable(scores, found))
+        found, game = self._play(scores, costs), estimator._game_of(costs, len(scores))
+        reward = self._unit * scores.astype(np.float64, copy=False) + gains(game, found.p)
+        return with_largest(log_softmax(reward / self._mu, axis=1), self._most_probable(scores, found, costs))
 
 
 def with_largest(q: np.ndarray, best: np.ndarray | None) -> np.ndarray:

@@ -15,6 +15,7 @@ from nashlearn.estimators._deciding import DecidingNash
 from nashlearn.estimators._labels import known_positions
 from nashlearn.estimators._parameters import parameters
 from nashlearn.estimators._per_class import PerClassNash
+from nashlearn.estimators._row_costs import matrices_for
 from nashlearn.games.catalogue import LOSSES, NAMED
 
 __all__ = ["NashClassifier"]
@@ -52,6 +53,10 @@ class NashClassifier(DecidingNash, PerClassNash):
         ``2 / (n alpha)`` for two classes, of which it keeps one vector. ``"auto"`` is its ``C = 1``: one over the
         number of rows, or over the sum of ``sample_weight``, and twice that for two classes; in ``partial_fit`` 1e-3.
         ``alpha_`` says which.
+    penalty : {"l2", "l1"}, default="l2"
+        ``"l1"`` minimises ``alpha |W|_1 + mean loss``: many weights are exactly 0, ``n_nonzero_`` of ``coef_`` are not,
+        and ``alpha`` is ``1 / (n C)`` of LogisticRegression with ``l1_ratio=1``, for two classes too. The intercept is
+        penalised as every weight, times ``1 / intercept_scaling``. For linear models, in memory.
     smoothing : "auto" or float, default="auto"
         What the adversary is paid for entropy, ``m`` above: relative to the largest cost, 0 or between 1e-9 and 1e9.
         ``"auto"`` is 1 for linear models and 0, the exact game, with a kernel: smoothing makes a support vector of
@@ -183,17 +188,32 @@ class NashClassifier(DecidingNash, PerClassNash):
     def _options(self) -> np.ndarray:
         return self.options_
 
-    def _paid(self, options: np.ndarray, y: Any) -> np.ndarray:
+    def _given_matrices(self, costs: Any, n: int) -> np.ndarray:
+        classes = self._priced_labels[: self._game.n_labels]
+        return matrices_for(costs, n, self.options_, classes)
+
+    def _paid(self, options: np.ndarray, y: Any, costs: Any = None) -> np.ndarray:
         check_consistent_length(options, y)
+        if np.ndim(costs) > 1:
+            own = self._given_matrices(costs, options.size)
+            return own[
+                np.arange(options.size), options, known_positions(self.classes_, y, "was not seen in fit; known")
+            ]
         known, unseen = self._priced_labels, self._priced_labels.size > self.classes_.size
         where = "the loss does not name; named" if unseen else "was not seen in fit; known"
-        costs = self._game.costs if self._priced is None else self._priced
-        return costs[options, known_positions(known, y, where)]
+        matrix = self._game.costs if self._priced is None else self._priced
+        return self._charged(matrix[options, known_positions(known, y, where)], costs)
+
+    def _all_costs(self) -> np.ndarray:
+        return self._game.costs if self._priced is None else self._priced
 
     @averaged
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The metric that ``loss`` names: accuracy for ``"zero_one"``, minus :meth:`task_loss` for all others."""
+    def score(self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None) -> float:
+        """The metric that ``loss`` names: accuracy for ``"zero_one"``, minus :meth:`task_loss` for all others.
+
+        With ``costs`` it is minus :meth:`task_loss` for every loss.
+        """
         check_is_fitted(self)
-        if isinstance(self.loss, str) and self.loss == "zero_one":
+        if costs is None and isinstance(self.loss, str) and self.loss == "zero_one":
             return ClassifierMixin.score(self, X, y, sample_weight)
-        return -self.task_loss(X, y, sample_weight)
+        return -self.task_loss(X, y, sample_weight, costs)

@@ -46,9 +46,9 @@ class NashOrdinalClassifier(DecidingNash, BaseNash):
         As for :class:`NashClassifier`, relative to one grade. ``"auto"`` is 3 for linear models, 0 with a kernel.
     intercept_scaling : "auto" or float, default="auto"
         The constant feature that thresholds are the weights of: 10 for linear models, 1 with a kernel.
-    alpha, kernel, gamma, degree, coef0, class_weight, tol, cache_size, max_iter, warm_start, random_state, verbose
+    alpha, penalty, kernel, gamma, degree, coef0, class_weight, tol, cache_size, max_iter, warm_start
         As for :class:`NashClassifier`.
-    max_time, checkpoint, callback
+    random_state, verbose, max_time, checkpoint, callback
         As for :class:`NashClassifier`.
     decision : {"auto", "scores", "equilibrium"}, default="auto"
         Answer with the largest score, or with the largest entry of ``p``, which is a median of the probabilities ``q``
@@ -131,6 +131,14 @@ class NashOrdinalClassifier(DecidingNash, BaseNash):
         else:
             game, design, span = ThresholdGame(k - 1), Shared(k - 1, d, constant), SpanShared(k - 1, constant)
         return Setting(game, design, span, 0.0, self._mu, self._unit)
+
+    def _with_costs(self, setting: Setting, costs: Any, n: int, kept: np.ndarray) -> Setting:
+        if not self.smoothing_:  # a factor on the loss of grades is none on that of independent thresholds
+            if self.kernel is not None:
+                raise ValueError("costs need smoothing > 0 where NashOrdinalClassifier has a kernel; got smoothing 0.")
+            m = setting.design.m
+            setting = setting._replace(design=Cumulative(m, setting.design.d, setting.design.constant))
+        return super()._with_costs(setting, costs, n, kept)
 
     def _store(self, w: np.ndarray) -> None:
         d = self.n_features_in_

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
+from typing import Any
+
 import numpy as np
 
-from nashlearn.estimators._network import NetworkNash
+from nashlearn.estimators._network import NetworkFacts, NetworkNash, falling
 from nashlearn.estimators._network_input import read_sequences
+from nashlearn.estimators._parameters import parameters
+from nashlearn.training.driver import Method
 from nashlearn.training.graphs import Graphs
+from nashlearn.training.methods.sparse import SparseDescent
 
 __all__ = ["NashTagger"]
 
 
+@parameters
 class NashTagger(NetworkNash):
     """Sequence labelling trained on the loss that it is judged by [fathony2018]_, [franc2022]_.
 
@@ -36,6 +43,9 @@ class NashTagger(NetworkNash):
         Predict the labelling of the largest score, or at each node the label with the largest entry of the strategy
         ``p``. "auto" takes the former where all mistakes cost the same, and else the latter: the labelling of the
         largest score is not consistent for every cost matrix. ``decision_`` says which rule was taken.
+    penalty : {"l2", "l1"}, default="l2"
+        ``"l1"`` minimises ``alpha |w|_1`` plus the mean loss: many weights are exactly 0. All labels must be known.
+        :meth:`worst_case_risk` then measures the distance of moments by their largest difference.
     fit_intercept : bool, default=True
         Whether to add a constant feature.
     unseen_pairs : bool, default=False
@@ -94,7 +104,16 @@ class NashTagger(NetworkNash):
     [['DET', 'NOUN'], ['NOUN', 'VERB']]
     """
 
+    _: KW_ONLY
+    penalty: str = "l2"
     _reads = staticmethod(read_sequences)
+
+    def _method(self, problem: Any, facts: NetworkFacts) -> Method:
+        if self.penalty == "l2":
+            return super()._method(problem, facts)
+        if target := self._units(facts).smoothing:
+            return SparseDescent((target,), target)
+        return SparseDescent(falling(self._loss_scale(facts.words.classes.size, facts.largest)))
 
     def _extra_columns(self, graphs: Graphs) -> np.ndarray:
         ends = np.zeros((int(graphs.sizes.sum()), 2))

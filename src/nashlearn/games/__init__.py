@@ -1,10 +1,11 @@
 """The games, one factory for each. Every game is a :class:`nashlearn.game.Game`."""
 
-from nashlearn.games.catalogue import absolute, abstain, cost, squared, zero_one
+from nashlearn.games.catalogue import absolute, abstain, cost, row_costs, squared, zero_one
 from nashlearn.games.enumerated import Enumerated
 from nashlearn.games.hamming import Hamming
 from nashlearn.games.matchings.matching import MatchingGame, Matchings
 from nashlearn.games.networks import Labeling, MarkovGame
+from nashlearn.games.rows.row_costs import RowCostGame
 from nashlearn.games.rows.simplex import Simplex, SimplexGame
 from nashlearn.games.structures import (
     arborescence,
@@ -27,6 +28,7 @@ __all__ = [
     "MarkovGame",
     "MatchingGame",
     "Matchings",
+    "RowCostGame",
     "Simplex",
     "SimplexGame",
     "SpanningTrees",
@@ -38,6 +40,7 @@ __all__ = [
     "markov",
     "matching",
     "partial_matching",
+    "row_costs",
     "spanning_tree",
     "squared",
     "tree_parts",

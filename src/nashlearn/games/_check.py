@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 __all__ = [
+    "cost_matrices",
     "cost_matrix",
     "element_count",
     "label_count",
@@ -17,6 +18,7 @@ __all__ = [
     "not_negative",
     "pair_weights",
     "refuse_nan",
+    "row_factors",
     "score_size",
     "structured_scores",
     "warn_missed",
@@ -65,6 +67,38 @@ def cost_matrix(L: Any) -> np.ndarray:
     if (matrix < 0).any():
         raise ValueError(f"L must not be negative, as a loss is not; its smallest entry is {matrix.min():g}")
     return matrix
+
+
+def cost_matrices(costs: Any, name: str = "costs") -> np.ndarray:
+    """Finite matrices (n, options, labels) without negative entries; an error names the first row that has others."""
+    try:
+        matrices = np.asarray(costs, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be numbers of shape (n, options, labels); got {costs!r:.100}") from None
+    if matrices.ndim != 3 or 0 in matrices.shape[1:]:
+        raise ValueError(f"{name} must have shape (n, options, labels); got {matrices.shape}")
+    _refuse_rows(name, matrices)
+    return matrices
+
+
+def row_factors(factors: Any, n: int | None = None, name: str = "factors") -> np.ndarray:
+    """One finite factor, not negative, for each of ``n`` rows; an error names the first row that has another."""
+    try:
+        vector = np.asarray(factors, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be one number for each row; got {factors!r:.100}") from None
+    if vector.ndim != 1 or n not in (None, vector.size):
+        raise ValueError(f"{name} must have shape {'(n,)' if n is None else (n,)}; got {vector.shape}")
+    _refuse_rows(name, vector)
+    return vector
+
+
+def _refuse_rows(name: str, array: np.ndarray) -> None:
+    """Refuse rows with entries that are NaN, infinite or negative."""
+    for what, wrong in (("finite", ~np.isfinite(array)), ("not negative", array < 0)):
+        if wrong.any():
+            row = int(np.argmax(wrong.reshape(len(array), -1).any(axis=1)))
+            raise ValueError(f"{name} must be {what}; row {row} holds {array[row][wrong[row]].flat[0]:g}")
 
 
 def element_count(name: str, n: Any, least: int) -> int:

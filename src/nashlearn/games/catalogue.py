@@ -6,15 +6,16 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from nashlearn.games._check import cost_matrix, label_count, label_values, label_weights
+from nashlearn.games._check import cost_matrices, cost_matrix, label_count, label_values, label_weights, row_factors
 from nashlearn.games.rows.abstain import abstain_params
 from nashlearn.games.rows.cost import CostGame, cost_params
 from nashlearn.games.rows.ordinal import Absolute, Squared
+from nashlearn.games.rows.row_costs import RowCostGame, row_cost_params
 from nashlearn.games.rows.simplex import SimplexGame
 from nashlearn.games.rows.weighted import WeightedZeroOne
 from nashlearn.games.rows.zero_one import ZeroOne
 
-__all__ = ["LOSSES", "NAMED", "absolute", "abstain", "cost", "named_costs", "squared", "zero_one"]
+__all__ = ["LOSSES", "NAMED", "absolute", "abstain", "cost", "named_costs", "row_costs", "squared", "zero_one"]
 
 
 def zero_one(k: int, weights: Sequence[float] | np.ndarray | None = None) -> SimplexGame:
@@ -108,6 +109,33 @@ def cost(L: Sequence[Sequence[float]] | np.ndarray) -> SimplexGame:
     """
     L = cost_matrix(L)
     return CostGame(cost_params(L), L.shape[1], L.shape[0])
+
+
+def row_costs(costs: np.ndarray, factors: Sequence[float] | np.ndarray | None = None) -> RowCostGame:
+    """A loss for each row: ``costs[i, a, j]`` is what option ``a`` costs in row ``i`` when the label is ``j``.
+
+    The game has as many rows as there are matrices, and takes scores of as many. About a microsecond a row for a few
+    labels; nothing of the size of ``costs`` is made.
+
+    Parameters
+    ----------
+    costs : array-like of shape (n, options, labels), or (options, labels) with ``factors``
+        Finite and not negative. Float64 is read in place.
+    factors : array-like of shape (n,), optional
+        What multiplies the matrix of each row, or the one for all; finite and not negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nashlearn import games
+    >>> games.row_costs(1 - np.eye(2), factors=[1.0, 10.0]).solve(np.zeros((2, 2))).value
+    array([0.5, 5. ])
+    """
+    if np.ndim(costs) == 2 and factors is not None:
+        return RowCostGame(row_cost_params(cost_matrix(costs)[None], row_factors(factors)))
+    matrices = cost_matrices(costs)
+    weights = np.ones(len(matrices)) if factors is None else row_factors(factors, len(matrices))
+    return RowCostGame(row_cost_params(matrices, weights))
 
 
 # Names of losses, wherever one is named: the game of k labels, further arguments by keyword.

@@ -75,6 +75,7 @@ cdef double _visit(
     cdef double* g = desk.g
     cdef double* q = desk.q
     cdef double* Q = desk.Q + i * desk.k
+    loss.at(i)
     if a == 0.0:  # no feature: the scores are 0 whatever the weights, so the game is solved once
         for c in range(desk.k):
             g[c] = 0.0
@@ -119,6 +120,7 @@ def sweep(
     cdef unsigned char* close = <unsigned char*> matrix_out(near, "near", MARK, rows.n, k)
     cdef double gain = 0.0, won
     within(listed, size, rows.n, "order")
+    loss = loss.own(rows.n)
     with nogil:
         for e in range(size):
             i = listed[e]
@@ -159,6 +161,7 @@ def inner_sweeps(
         if begin[e + 1] - begin[e] < loss.k and not loss.partial:
             raise ValueError(f"first must leave all {loss.k} classes to an example: the loss takes no others")
         entries[e], idle[e] = e, 0
+    loss = loss.own(rows.n)
     with nogil:
         while size > 0 and work < budget:
             gain, kept = 0.0, 0
@@ -196,8 +199,10 @@ def rank(Loss loss not None, scores, Q, shares, diagonal, near, promise):
     cdef Scratch memory = Scratch(_lay(&desk, loss, 0))
     cdef double a, change
     _lay(&desk, loss, <size_t> memory.at)
+    loss = loss.own(n)
     with nogil:
         for i in range(n):
+            loss.at(i)
             a = share[i] * size[i]
             won[i] = 0.0
             if a > 0.0:

@@ -4,12 +4,13 @@ from nashlearn.kernels.matrix_blocks cimport BlockMatrix, MatrixBlock
 from nashlearn.kernels.matrix_temper cimport Temper
 from nashlearn.kernels.quadratic cimport MatrixLoss
 
-cdef class Cost(MatrixLoss):
-    cdef object kept  # the arrays that the addresses belong to
+cdef class AnyCost(MatrixLoss):
     cdef Matrix matrix
     cdef const double* floor  # smallest entry of each column
     cdef double scale  # largest entry beyond that
     cdef size_t core_size  # bytes of a core
+    # Note the sizes of the matrix.
+    cdef int measure(self) except -1
     cdef Core core(self, void* room) noexcept nogil
     cdef void* beyond(self, void* room) noexcept nogil
     cdef double scaled(self, const double* f, double top, double* out) noexcept nogil
@@ -19,6 +20,10 @@ cdef class Cost(MatrixLoss):
     cdef double settle(self, double m, double gap, double* p, Temper* t, void* room) noexcept nogil
     cdef void certify(
         self, const double* f, double mu, double best, double gap, const Temper* t, double* q, Certificate* found
+    ) noexcept nogil
+    # Play one row, whose scores are any numbers.
+    cdef void play_row(
+        self, const double* f, double mu, double* p, double* q, Certificate* found, void* room
     ) noexcept nogil
     cdef bint small(self) noexcept nogil
     cdef void play_small(
@@ -32,3 +37,6 @@ cdef class Cost(MatrixLoss):
         self, const BlockMatrix* L, const MatrixBlock* block, Py_ssize_t i, const double* f, double mu, double* p,
         double* q, Certificate* found, void* room,
     ) noexcept nogil
+
+cdef class Cost(AnyCost):
+    cdef object kept  # the arrays that the addresses belong to

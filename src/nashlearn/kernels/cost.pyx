@@ -56,24 +56,12 @@ cdef inline void _noted(const MatrixBlock* block, Py_ssize_t i, Certificate* fou
     found.gap, found.entropy = block.facts.gap[i], block.facts.entropy[i]
 
 
-cdef class Cost(MatrixLoss):
-    """The loss of a cost matrix; the parameters are those of :class:`nashlearn.solvers.matrix_game.Cost`."""
+cdef class AnyCost(MatrixLoss):
+    """The loss of a cost matrix, whoever says where that is."""
 
-    def __cinit__(self, L, floor, lowest, tilt, double scale, rows, columns):
-        self.take(L)
-        self.kept = floor, lowest, tilt, rows, columns
-        self.scale = scale
-        self.floor = <const double*> vector(floor, "floor", DOUBLE, self.k)
-        self.matrix.lowest = <const Py_ssize_t*> vector(lowest, "lowest", INDEX, self.k)
-        self.matrix.tilt = <const double*> vector(tilt, "tilt", DOUBLE, self.options)
-        self.matrix.rows = <const double*> matrix(rows, "rows", DOUBLE, self.options, self.k)
-        self.matrix.columns = <const double*> matrix(columns, "columns", DOUBLE, self.k, self.options)
-        within(self.matrix.lowest, self.k, self.options, "lowest")
+    cdef int measure(self) except -1:
         new_core(self.options, self.k, &self.core_size)
-
-    def __reduce__(self):
-        floor, lowest, tilt, rows, columns = self.kept
-        return Cost, (self.L, floor, lowest, tilt, self.scale, rows, columns)
+        return 0
 
     cdef size_t room_size(self) noexcept nogil:
         cdef size_t after = 0
@@ -177,23 +165,28 @@ cdef class Cost(MatrixLoss):
     cdef void play(
         self, Py_ssize_t n, const double* f, double mu, double* p, double* q, Certificate* found, void* room
     ) noexcept nogil:
-        cdef size_t at = <size_t> self.beyond(room)
-        cdef Temper t = new_temper(self.options, self.k, &at)
-        cdef double best, gap, m = mu / self.scale
         cdef Py_ssize_t i
         self.begin(room)
         if self.small():
             self.play_small(n, f, mu, p, q, found, room)
             return
         for i in range(n):
-            found[i].top = simd_top(f, self.k)
-            if fabs(found[i].top) < INFINITY:
-                best = self.scaled(f, found[i].top, t.f)
-                gap = self.settle(m, self.opening(m, p, &t), p, &t, room)
-                self.certify(f, mu, best, gap, &t, q, found + i)
-            else:
-                lose_row(self.k, self.options, p, q, found + i)
+            self.play_row(f, mu, p, q, found + i, room)
             f, p, q = f + self.k, p + self.options, q + self.k
+
+    cdef void play_row(
+        self, const double* f, double mu, double* p, double* q, Certificate* found, void* room
+    ) noexcept nogil:
+        cdef size_t at = <size_t> self.beyond(room)
+        cdef Temper t = new_temper(self.options, self.k, &at)
+        cdef double best, gap, m = mu / self.scale
+        found.top = simd_top(f, self.k)
+        if fabs(found.top) < INFINITY:
+            best = self.scaled(f, found.top, t.f)
+            gap = self.settle(m, self.opening(m, p, &t), p, &t, room)
+            self.certify(f, mu, best, gap, &t, q, found)
+        else:
+            lose_row(self.k, self.options, p, q, found)
 
     cdef void play_small(
         self, Py_ssize_t n, const double* f, double mu, double* p, double* q, Certificate* found, void* room
@@ -310,3 +303,23 @@ cdef class Cost(MatrixLoss):
         cdef size_t at = <size_t> self.beyond(room)
         cdef Temper t = new_temper(self.options, self.k, &at)
         turn(&self.matrix, &t, mu, q, p, v)
+
+
+cdef class Cost(AnyCost):
+    """The loss of one cost matrix; the parameters are those of :class:`nashlearn.solvers.matrix_game.Cost`."""
+
+    def __cinit__(self, L, floor, lowest, tilt, double scale, rows, columns):
+        self.take(L)
+        self.measure()
+        self.kept = floor, lowest, tilt, rows, columns
+        self.scale = scale
+        self.floor = <const double*> vector(floor, "floor", DOUBLE, self.k)
+        self.matrix.lowest = <const Py_ssize_t*> vector(lowest, "lowest", INDEX, self.k)
+        self.matrix.tilt = <const double*> vector(tilt, "tilt", DOUBLE, self.options)
+        self.matrix.rows = <const double*> matrix(rows, "rows", DOUBLE, self.options, self.k)
+        self.matrix.columns = <const double*> matrix(columns, "columns", DOUBLE, self.k, self.options)
+        within(self.matrix.lowest, self.k, self.options, "lowest")
+
+    def __reduce__(self):
+        floor, lowest, tilt, rows, columns = self.kept
+        return Cost, (self.L, floor, lowest, tilt, self.scale, rows, columns)

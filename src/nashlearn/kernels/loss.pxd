@@ -1,7 +1,8 @@
 """What a loss offers to compiled code, one row at a time, in float64. cimport this to add a loss.
 
-A loss never changes after it was made. ``room`` is scratch of the caller's, one for each thread: as many bytes as
-room_size says, aligned as malloc aligns, of unspecified content; no two arguments overlap.
+A loss never changes after it was made, but for one whose costs depend on the row: an entry takes a loss of its ``own``
+for the rows that it was given and moves that to each of them by ``at``. ``room`` is scratch of the caller's, one for
+each thread: as many bytes as room_size says, aligned as malloc aligns, of unspecified content; no two arguments overlap.
 """
 
 cdef struct Certificate:  # what the strategies of a row secure; the value is top + (upper - gap)
@@ -17,6 +18,11 @@ cdef class Loss:
     cdef readonly Py_ssize_t options  # the length of p
     cdef readonly bint partial  # whether prox takes fewer labels than all
 
+    # A loss for n rows that nobody else moves, this one itself where rows make no difference; an error where it is for
+    # another number of rows.
+    cdef Loss own(self, Py_ssize_t n)
+    # Go to a row: what follows is about its costs. Rows that are played together begin there.
+    cdef void at(self, Py_ssize_t row) noexcept nogil
     cdef size_t room_size(self) noexcept nogil
     # Called before the first equilibrium; what one row leaves in the room for the next is the loss's own affair.
     cdef void begin(self, void* room) noexcept nogil

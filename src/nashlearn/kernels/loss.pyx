@@ -34,6 +34,12 @@ cdef class Loss:
         Whether steps may be taken on some of the labels.
     """
 
+    cdef Loss own(self, Py_ssize_t n):
+        return self
+
+    cdef void at(self, Py_ssize_t row) noexcept nogil:
+        pass
+
     cdef size_t room_size(self) noexcept nogil:
         return 0
 
@@ -242,6 +248,7 @@ cdef void _solve(Loss loss, const Rows* rows, const real* kind, void* room, size
     cdef real* value = <real*> rows.value
     loss.begin(room)
     for i in range(rows.n):
+        loss.at(i)
         if real is double:
             f, q = <double*> rows.scores + i * k, <double*> rows.q + i * k
             p = <double*> rows.p + i * options if rows.p != NULL else spare
@@ -273,6 +280,7 @@ cdef int _run(Loss loss, Rows* rows, bint single) except -1:
     """Lend scratch to :func:`_solve` and release the lock."""
     cdef Scratch room = Scratch(loss.room_size())
     cdef Scratch own = Scratch((3 * loss.k + loss.options) * sizeof(double))
+    loss = loss.own(rows.n)
     with nogil:
         if single:
             _solve[float](loss, rows, NULL, room.at, <size_t> own.at)
@@ -320,8 +328,10 @@ def risk_rows(Loss loss not None, q, found):
     cdef const double* q_at = <const double*> matrix(q, "q", DOUBLE, n, loss.k)
     cdef double* out = <double*> vector_out(found, "found", DOUBLE, n)
     cdef Scratch room = Scratch(loss.room_size())
+    loss = loss.own(n)
     with nogil:
         for i in range(n):
+            loss.at(i)
             out[i] = loss.risk(q_at + i * loss.k, room.at)
 
 
@@ -334,8 +344,10 @@ def gain_rows(Loss loss not None, p, out):
     cdef const double* p_at = <const double*> matrix(p, "p", DOUBLE, n, loss.options)
     cdef double* found = <double*> matrix_out(out, "out", DOUBLE, n, k)
     cdef double common
+    loss = loss.own(n)
     with nogil:
         for i in range(n):
+            loss.at(i)
             for j in range(k):
                 found[i * k + j] = 0.0
             common = loss.gain(p_at + i * loss.options, found + i * k)
@@ -383,8 +395,10 @@ def certify_rows(Loss loss not None, scores, q, p, gap, entropy):
     cdef double* risks = <double*> vector_out(entropy, "entropy", DOUBLE, n)
     cdef Scratch room = Scratch(loss.room_size())
     cdef Scratch relative = Scratch(k * sizeof(double))
+    loss = loss.own(n)
     with nogil:
         for i in range(n):
+            loss.at(i)
             gaps[i] = _certified(
                 loss, f + i * k, q_at + i * k, p_at + i * loss.options, <double*> relative.at, risks + i, room.at
             )

@@ -45,8 +45,10 @@ def smoothed_rows(Loss loss not None, scores, Y, omega, double mu, centre, Q, ti
     cdef double total = 0.0, value, away
     if not mu > 0.0:
         raise ValueError(f"mu must be positive; got {mu}")
+    loss = loss.own(n)
     with nogil:
         for i in range(n):
+            loss.at(i)
             for c in range(k):
                 g[c] = f[i * k + c] + mu * middle[i * k + c]
             loss.prox(k, g, mu, q + i * k, p, room.at)
@@ -79,9 +81,11 @@ def packed_tangents(Loss loss not None, double mu, omega, Q, tight, rows, packed
     within(some, size, n, "rows")
     if size > width or size > extent(active, "active", 0):
         raise ValueError(f"packed and active must have room for {size} rows")
+    loss = loss.own(n)
     with nogil:
         for e in range(size):
             i = some[e]
+            loss.at(i)
             if loss.tangent(mu, q + i * k, marks + i * loss.options, J, room.at) > 0:
                 for c in range(k):
                     for b in range(c + 1):
@@ -118,11 +122,13 @@ def tempered_rows(Loss loss not None, double mu, scores, codes, vertices, omega,
     if not mu > 0.0:
         raise ValueError(f"mu must be positive; got {mu}")
     within(code, n, labels, "codes")
+    loss = loss.own(n)
     with nogil:
         while first < n:
             size = min(n - first, <Py_ssize_t> _PIECE)
             if q != NULL:
                 reply = q + first * k
+            loss.at(first)
             loss.play(size, f, mu, p, reply, found, room.at)
             for i in range(size):
                 y, agreed = vertex + code[first + i] * k, 0.0
@@ -157,9 +163,11 @@ def packed_turns(Loss loss not None, double mu, omega, Q, P, rows, packed):
         raise ValueError(f"packed must have room for {size} rows; got {width}")
     if not mu > 0.0:
         raise ValueError(f"mu must be positive; got {mu}")
+    loss = loss.own(n)
     with nogil:
         for e in range(size):
             i = some[e]
+            loss.at(i)
             for b in range(k):
                 memset(v, 0, k * sizeof(double))
                 v[b] = share[i]
@@ -240,8 +248,10 @@ def directions(Loss loss not None, double mu, omega, Q, tight, U, owner):
     cdef Scratch room = Scratch(loss.room_size())
     cdef Scratch own = Scratch(k * k * sizeof(double))
     cdef double* J = <double*> own.at
+    loss = loss.own(n)
     with nogil:
         for i in range(n):
+            loss.at(i)
             if loss.tangent(mu, q + i * k, marks + i * loss.options, J, room.at) == 0:
                 continue
             more = _factor(J, k, 1e-9 / mu, sqrt(share[i]), out + m * k)

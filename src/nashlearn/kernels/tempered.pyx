@@ -70,6 +70,7 @@ cdef void _temper_in_single(
     for j in range(n * k):
         q[j] = <float> piece.q[j]
     for i in range(n):
+        loss.at(first + i)
         found = piece.found + i
         for j in range(k):
             piece.reward[j] = piece.f[i * k + j] - found.top
@@ -85,6 +86,7 @@ cdef void _temper(Loss loss, const Rows* rows, const real* kind, double mu, void
     cdef Certificate* found
     while first < rows.n:
         n = min(<Py_ssize_t> _PIECE, rows.n - first)
+        loss.at(first)
         if real is double:
             loss.play(
                 n, <const double*> rows.scores + first * k, mu, <double*> rows.p + first * options,
@@ -123,6 +125,7 @@ def temper_rows(Loss loss not None, scores, double mu, value, q, p, gap, entropy
     rows.risk = vector_out(risk, "risk", kind, rows.n)
     if not mu > 0.0:
         raise ValueError(f"mu must be positive; got {mu}")
+    loss = loss.own(rows.n)
     with nogil:
         if single:
             _temper[float](loss, &rows, NULL, mu, room.at, <size_t> own.at)
@@ -139,6 +142,8 @@ def turn_rows(Loss loss not None, double mu, q, p, v):
     cdef Scratch room = Scratch(loss.room_size())
     if not mu > 0.0:
         raise ValueError(f"mu must be positive; got {mu}")
+    loss = loss.own(n)
     with nogil:
         for i in range(n):
+            loss.at(i)
             loss.turn(mu, q_at + i * k, p_at + i * loss.options, v_at + i * k, room.at)

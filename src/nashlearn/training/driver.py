@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from nashlearn.training.checkpoint import Checkpoint
+from nashlearn.training.penalties import SQUARED, Penalty
 from nashlearn.training.progress import Progress, Round, scaling_advice
 from nashlearn.training.state import packed, unpacked
 
@@ -35,7 +36,7 @@ class Trained:
     alpha : float
         Regularisation.
     norm : float
-        ``|w|``, that of the function for kernel models.
+        ``|w|``, that of the function for kernel models; the sum of absolute values where that is penalised.
     objective, dual_gap : float
         The objective at ``w``, and its relative distance to the optimum at most.
     n_iter : int
@@ -44,6 +45,10 @@ class Trained:
         What each has shown.
     error : float
         How wrong rounding may have made ``objective``.
+    penalty : Penalty
+        What was added to the mean loss.
+    interrupted : bool
+        Whether a key was pressed, or a callback said so.
     """
 
     w: np.ndarray
@@ -55,22 +60,24 @@ class Trained:
     n_iter: int
     rounds: list[Round] = field(default_factory=list)
     error: float = 0.0
+    penalty: Penalty = SQUARED
+    interrupted: bool = False
 
     @property
     def loss(self) -> float:
         """The mean loss at ``w``, without the regulariser."""
-        return self.objective - 0.5 * self.alpha * self.norm**2
+        return self.objective - self.penalty.of_norm(self.alpha, self.norm)
 
     def divided(self, unit: float) -> Trained:
         """The same result of the loss divided by ``unit``, whose weights and regularised objective are too.
 
-        ``alpha/2 |w|^2 + mean loss(w)`` is ``unit`` times ``(unit alpha)/2 |w / unit|^2 + mean loss(w) / unit``.
-        Dual points and what rounds have told do not change.
+        ``alpha/2 |w|^2 + mean loss(w)`` is ``unit`` times ``(unit alpha)/2 |w / unit|^2 + mean loss(w) / unit``, and
+        ``alpha |w|_1 + mean loss(w)`` is ``unit`` times ``alpha |w / unit|_1 + mean loss(w) / unit``. Dual points and what rounds have told do not change.
         """
         return replace(
             self,
             w=self.w / unit,
-            alpha=self.alpha * unit,
+            alpha=self.penalty.inside(self.alpha, 1.0 / unit),
             norm=self.norm / unit,
             objective=self.objective / unit,
             error=self.error / unit,
@@ -112,6 +119,7 @@ class Method:
     needs: ClassVar[tuple[str, ...]]  # attributes that a problem must have
     states: ClassVar[tuple[type, ...]]  # classes of the states that the method goes through
     unit: ClassVar[str] = "iterations"  # what ``n_iter`` counts
+    penalty: ClassVar[Penalty] = SQUARED  # what is added to the mean loss
 
     def init(self, run: Run) -> tuple[Any, Offer | None]:
         """The first state, and what it has to offer."""
@@ -135,7 +143,11 @@ class Method:
         if run.progress.w.size:
             return None
         w = np.zeros(self.shape(run.problem)) if run.start is None else run.start.w
-        return Offer(w, 0.5 * run.alpha * float(w @ w) + run.problem.evaluate(w, 0.0).loss, -np.inf)
+        return Offer(w, self.penalised(run, w) + run.problem.evaluate(w, 0.0).loss, -np.inf)
+
+    def penalised(self, run: Run, w: np.ndarray) -> float:
+        """What is added to the mean loss at ``w``."""
+        return self.penalty.value(run.alpha, w)
 
     def shape(self, problem: Any) -> tuple[int, ...]:
         """Shape of the weights."""
@@ -143,7 +155,7 @@ class Method:
 
     def norm(self, problem: Any, w: np.ndarray) -> float:
         """``|w|``."""
-        return float(np.linalg.norm(w))
+        return self.penalty.norm(w)
 
     def dual_point(self, state: Any) -> np.ndarray:
         """Where the dual stands, for a later run to start from."""
@@ -178,7 +190,7 @@ def train(
     advice: Callable[[], str] = scaling_advice,
     unit: float = 1.0,
 ) -> Trained:
-    """Minimise ``alpha/2 |w|^2 + mean loss`` to a relative duality gap of ``tol`` by the given method, or warn.
+    """Minimise ``alpha/2 |w|^2 + mean loss``, or with the method's own penalty, to a relative duality gap of ``tol`` by the given method, or warn.
 
     ``problem`` and ``alpha`` are in the units of the game. Whoever watches is told of, and gets, the result of the loss
     divided by ``unit``, see :meth:`Trained.divided`; ``start`` is in those units too.
@@ -217,8 +229,9 @@ def train(
     )
     rng = np.random.default_rng() if random_state is None else random_state
     alpha = problem.alpha if alpha is None else alpha
-    run = Run(problem, alpha, tol, progress, rng, _fitting(start, method.shape(problem), alpha, unit))
+    run = Run(problem, alpha, tol, progress, rng, _fitting(start, method, method.shape(problem), alpha, unit))
     state: Any = None
+    interrupted = False
     try:
         with method.threads(problem):
             state = _saved(run, method, checkpoint)
@@ -230,19 +243,25 @@ def train(
     except KeyboardInterrupt:
         if (offer := method.rescue(run, state)) is not None:
             progress.keep(*offer)
+        interrupted = True
         progress.interrupted()
     progress.warn_unless(tol, lambda: method.advice(run, advice), method.unit)
-    w, error = progress.w, progress.primal_error
-    Q, norm = method.dual_point(state), method.norm(problem, w)
-    found = Trained(w, Q, alpha, norm, progress.primal, progress.gap, progress.n_iter, progress.rounds, error)
+    w, Q = progress.w, method.dual_point(state)
+    found = Trained(
+        w, Q, alpha, method.norm(problem, w), progress.primal, progress.gap, progress.n_iter, progress.rounds,
+        error=progress.primal_error, penalty=method.penalty, interrupted=interrupted,
+    )  # fmt: skip
     return found.divided(unit)
 
 
-def _fitting(start: Trained | np.ndarray | None, shape: tuple[int, ...], alpha: float, unit: float) -> Trained | None:
+def _fitting(
+    start: Trained | np.ndarray | None, method: Method, shape: tuple[int, ...], alpha: float, unit: float
+) -> Trained | None:
     """An earlier result where it has this shape: that of other features, or of a kernel with other rows, has not."""
     if isinstance(start, np.ndarray):
-        w = start.astype(np.float64)
-        start = Trained(w, np.empty((0, 0)), alpha * unit, float(np.linalg.norm(w)), np.inf, np.inf, 0)
+        w, own = start.astype(np.float64), method.penalty
+        of_start = own.inside(alpha, 1.0 / unit)
+        start = Trained(w, np.empty((0, 0)), of_start, own.norm(w), np.inf, np.inf, 0, penalty=own)
     return start.divided(1.0 / unit) if start is not None and start.w.shape == shape else None
 
 

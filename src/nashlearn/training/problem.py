@@ -42,7 +42,7 @@ class Problem:
 
     def __init__(self, X: Any, y: np.ndarray, omega: np.ndarray, alpha: float, game: Any, design: Any):
         self.X, self.y, self.omega, self.alpha = X, y, omega, alpha
-        self.game, self.loss = game, game.params.compiled()
+        self.game, self.loss = game, game.params.compiled()  # of all rows
         self.design = design
         self.n, self.d = X.shape
         self.k, self.n_options = game.n_labels, game.n_options
@@ -93,13 +93,13 @@ class Problem:
     def mean_loss(self, w: np.ndarray) -> float:
         """The weighted mean of the surrogate loss, without the regulariser."""
         return sum(
-            self._losses(self.design.scores(block, w), self.truth(part)) @ self.omega[part]
+            self._losses(part, self.design.scores(block, w), self.truth(part)) @ self.omega[part]
             for part, block in self.blocks()
         )
 
-    def _losses(self, scores: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def _losses(self, part: slice, scores: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """``F(scores_i) - <scores_i, y_i>`` of a block."""
-        return self.game.equilibria(scores).value - np.einsum("ij,ij->i", scores, Y)
+        return self.game.part(part).equilibria(scores).value - np.einsum("ij,ij->i", scores, Y)
 
     def evaluate(self, w: np.ndarray, smoothing: float) -> Evaluation:
         """Loss, gradient and plane at flat weights ``w``. Cost: the data twice, and a game for each row."""
@@ -126,9 +126,9 @@ class Problem:
         for part, block in self.blocks():
             scores = np.ascontiguousarray(self.design.scores(block, W))
             p = spare[: part.stop - part.start] if P is None else P[part]
-            q = None if Q is None else Q[part]
+            q, loss = None if Q is None else Q[part], self.game.part(part).params.compiled()
             totals += tempered_rows(
-                self.loss, smoothing, scores, codes[part], self._vertices, self.omega[part], q, p
+                loss, smoothing, scores, codes[part], self._vertices, self.omega[part], q, p
             )  # fmt: skip
             self.design.add_moments(block, scores, G)
         loss, risk, entropy = totals.tolist()
@@ -143,7 +143,7 @@ class Problem:
             return G.ravel()
 
         agreed = float(omega @ np.einsum("ij,ij->i", scores, Y))
-        return evaluation(self.game.equilibria(scores), omega, agreed, slope)
+        return evaluation(self.game.part(part).equilibria(scores), omega, agreed, slope)
 
     def primal(self, w: np.ndarray) -> float:
         """``P(w)``."""
@@ -152,7 +152,7 @@ class Problem:
     def dual(self, Q: np.ndarray, w: np.ndarray) -> float:
         """``D(Q)``, where ``w`` is ``w(Q)``."""
         parts = (slice(start, start + self._step) for start in range(0, self.n, self._step))
-        risks = sum(self.omega[part] @ self.game.risk(Q[part]) for part in parts)
+        risks = sum(self.omega[part] @ self.game.part(part).risk(Q[part]) for part in parts)
         return float(risks - 0.5 * self.alpha * _square(w))
 
     @cached_property
@@ -203,7 +203,8 @@ class Problem:
         smooth = primal = 0.5 * self.alpha * _square(w)
         for part, block in self.blocks():
             scores, Y, omega = self.design.scores(block, w), self.truth(part), self.omega[part]
-            smooth += smoothed_rows(self.loss, scores, Y, omega, mu, centre[part], Q[part], tight[part])
-            primal += float(self._losses(scores, Y) @ omega)
+            loss = self.game.part(part).params.compiled()
+            smooth += smoothed_rows(loss, scores, Y, omega, mu, centre[part], Q[part], tight[part])
+            primal += float(self._losses(part, scores, Y) @ omega)
             self.design.add_moments(block, omega[:, None] * (Q[part] - Y), G)
         return smooth, primal, G

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,12 +54,11 @@ def relative_gap(primal: float, dual: float) -> float:
 def scaling_advice(matrices: Iterable[Any] = ()) -> str:
     """What to say of the scale of the features, given arrays (..., d) or sparse matrices (n, d) of them."""
     squares: Any = 0.0
-    for X in matrices:
-        rows: Any = X.tocsr() if sparse.issparse(X) else np.asarray(X).reshape(-1, np.shape(X)[-1])
-        for start in range(0, rows.shape[0], _BLOCK):  # a copy of all would double the memory of training
-            block = rows[start : start + _BLOCK]
-            block = block.multiply(block) if sparse.issparse(X) else np.square(block.astype(np.float64))
-            squares = squares + np.asarray(block.sum(axis=0), dtype=np.float64).ravel()
+    for rows in _blocks(matrices):
+        if sparse.issparse(rows):
+            squares = squares + np.asarray(rows.multiply(rows).sum(axis=0), dtype=np.float64).ravel()
+        else:
+            squares = squares + np.einsum("ij,ij->j", rows, rows, dtype=np.float64)
     sizes = np.sqrt(np.atleast_1d(squares))
     sizes = sizes[sizes > 0.0]
     ratio = sizes.max() / sizes.min() if sizes.size else 1.0
@@ -69,6 +68,27 @@ def scaling_advice(matrices: Iterable[Any] = ()) -> str:
         f"scale the features, say by sklearn.preprocessing.StandardScaler: they differ in size by a factor of "
         f"{ratio:.0e}, which slows training and regularises the small ones away"
     )
+
+
+def _blocks(matrices: Iterable[Any]) -> Iterator[Any]:
+    """Rows of matrices, many at a time: of large ones in parts, as a copy would double the memory of training."""
+    small: list[np.ndarray] = []
+    waiting = 0
+    for X in matrices:
+        if sparse.issparse(X):
+            rows = X.tocsr()
+        else:
+            rows = np.asarray(X).reshape(-1, np.shape(X)[-1])
+            if len(rows) < _BLOCK:
+                small.append(rows)
+                waiting += len(rows)
+                if waiting < _BLOCK:
+                    continue
+                rows, small, waiting = np.concatenate(small), [], 0
+        for start in range(0, rows.shape[0], _BLOCK):
+            yield rows[start : start + _BLOCK]
+    if small:
+        yield np.concatenate(small)
 
 
 class Progress:

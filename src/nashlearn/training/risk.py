@@ -60,5 +60,5 @@ def problem_risk(
     sigma = sigmas(smoothing)
     means = np.zeros(sigma.size)
     for part, scores in parts:
-        means += risk_means(problem.game, scores, problem.y[part], problem.omega[part], mu, sigma)
+        means += risk_means(problem.game.part(part), scores, problem.y[part], problem.omega[part], mu, sigma)
     return sigma, means + np.maximum(sigma, 1.0) * problem.error(w)

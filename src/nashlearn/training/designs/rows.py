@@ -6,6 +6,8 @@ curvature ``sum_i Phi(x_i)' J_i Phi(x_i)``; everything else about a design is pr
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,12 @@ def _squares(block: Any) -> Any:
 def diagonals(J: np.ndarray, k: int) -> np.ndarray:
     """The diagonals (k, rows) of matrices (k, k) whose lower triangles are packed in ``J``."""
     return J[[c * (c + 3) // 2 for c in range(k)]]
+
+
+def _mirrored(H: np.ndarray) -> np.ndarray:
+    """The symmetric matrix of this lower triangle."""
+    lower = np.tril(H)
+    return lower + np.tril(H, -1).T
 
 
 def _ridge_factor(A: np.ndarray, ridge: float) -> Any:
@@ -64,6 +72,17 @@ class RowDesign:
     def add_diagonal(self, block: Any, diagonal: np.ndarray, out: np.ndarray) -> None:
         """Add the diagonal of a block's curvature to ``out``, shaped as the weights."""
         raise NotImplementedError
+
+    def add_curvature(self, block: Any, J: np.ndarray, H: np.ndarray) -> None:
+        """Add the lower triangle of a block's curvature to ``H``; ``J`` holds those of its rows' Jacobians, packed."""
+        raise NotImplementedError
+
+    def curvature_among(self, chosen: np.ndarray, blocks: Iterable[tuple[Any, np.ndarray]]) -> np.ndarray:
+        """The curvature (m, m) of pairs (block, Jacobians) for some of the flat weights, in rising order."""
+        H = np.zeros((self.size, self.size))
+        for block, J in blocks:
+            self.add_curvature(block, J, H)
+        return _mirrored(H[np.ix_(chosen, chosen)])
 
     def least_squares(self, problem: Any, moments: np.ndarray) -> np.ndarray:
         """Weights whose scores best fit, in mean square, the residual that ``moments`` came from."""
@@ -143,6 +162,24 @@ class PerClass(RowDesign):
                     continue
                 part, scale = (rows[some], weight[some]) if some.size < 0.7 * weight.size else (rows, weight)
                 blocks[c, :, e, :] += (part * scale[:, None]).T @ part
+
+    def curvature_among(self, chosen: np.ndarray, blocks: Iterable[tuple[Any, np.ndarray]]) -> np.ndarray:
+        """As :meth:`RowDesign.curvature_among`, in O(rows m^2)."""
+        classes, features = np.divmod(chosen, self.d + 1)
+        used, place = np.unique(features, return_inverse=True)
+        of_class = np.searchsorted(classes, np.arange(self.k + 1))
+        own = [slice(a, b) for a, b in pairwise(of_class.tolist())]
+        data = used[used < self.d]
+        H = np.zeros((chosen.size, chosen.size))
+        for block, J in blocks:
+            rows = np.full((block.shape[0], used.size), self.bias)
+            rows[:, : data.size] = _dense(block[:, data])
+            parts = [rows[:, place[one]] for one in own]
+            for c in range(self.k):
+                for e in range(c + 1):
+                    weighted = parts[c] * J[c * (c + 1) // 2 + e][:, None]
+                    H[own[c], own[e]] += weighted.T @ parts[e]
+        return _mirrored(H)
 
     def add_diagonal(self, block: Any, diagonal: np.ndarray, out: np.ndarray) -> None:
         """Add the diagonal of a block's curvature to ``out``, shaped as the weights; that of Jacobians is (k, rows)."""

@@ -164,13 +164,14 @@ def _sweep_set(
     rows, W = span.square(K if exact else K.astype(np.float32), state.KC[:, chosen], C)
     active, first, classes = span.lists(near[chosen])
     budget = float(_SWEEPS * active.size)
+    game = problem.game.part(chosen)
     work = inner_sweeps(
-        problem.game.params.compiled(), rows, W, Q, shares, problem.gram.diagonal[chosen] + span.offset, active, first,
+        game.params.compiled(), rows, W, Q, shares, problem.gram.diagonal[chosen] + span.offset, active, first,
         classes, 0.0, _ENOUGH, budget, 0.0,
     )  # fmt: skip
     if chosen.size and work >= budget and not exact:
         outside = span.scores(state.KC[:, chosen].T - K @ span.reduce(before), C) - span.scores(0.0, before)
-        part = WorkingSet(problem.game, span, run.alpha, K, truth, problem.omega[chosen], np.ascontiguousarray(outside))
+        part = WorkingSet(game, span, run.alpha, K, truth, problem.omega[chosen], np.ascontiguousarray(outside))
         curvature = float(shares @ np.diagonal(K)) / chosen.size
         found = newton_on_set(part, Q, enough, max(state.mu, _NATURAL * curvature))
         Q, state.mu = found.Q, max(state.mu, found.mu)

@@ -174,20 +174,31 @@ class Descent(Method):
                 state.curvature = Curvature(state.curvature.metric)
             return state, offer
         run.progress.n_iter += 1
-        slope = float(state.gradient @ (d := state.curvature.direction(state.gradient)))
-        found = first_descent(
+        d, slope = self._direction(run, state)
+        found = self._searched(run, state, d, slope, smoothing) if slope < 0 else None
+        if found is None:
+            self._look_again(run, state, smoothing)
+        else:
+            self._take(run, state, state.w + found[0] * d, found[1], smoothing)
+        return state, self._offer(run, state)
+
+    def _direction(self, run: Run, state: DescentState) -> tuple[np.ndarray, float]:
+        """Where to go from ``w``, and the slope of the objective on that way."""
+        d = state.curvature.direction(state.gradient)
+        return d, float(state.gradient @ d)
+
+    def _searched(
+        self, run: Run, state: DescentState, d: np.ndarray, slope: float, smoothing: float
+    ) -> tuple[float, tuple[float, np.ndarray]] | None:
+        """A step along ``d`` that helps, with the objective and its gradient there; None where none does."""
+        return first_descent(
             lambda step: self._objective(run, state, state.w + step * d, smoothing),
             state.value,
             slope,
             shortest=max(_SHORTEST, _LEAST * abs(state.value) / -slope),
             least=0.1,
             slack=0.0,
-        ) if slope < 0 else None  # fmt: skip
-        if found is None:
-            self._look_again(run, state, smoothing)
-        else:
-            self._take(run, state, state.w + found[0] * d, found[1], smoothing)
-        return state, self._offer(run, state)
+        )
 
     def _leaves(self, run: Run, state: DescentState) -> bool:
         """Whether the stage has led as far as it should."""
@@ -226,7 +237,7 @@ class Descent(Method):
 
     def resumed(self, run: Run, state: DescentState) -> None:
         """Let replies that are kept between evaluations, but in no checkpoint, come back to where they were."""
-        loss = state.value - 0.5 * run.alpha * float(state.w @ state.w)
+        loss = state.value - self.penalised(run, state.w)
         for _ in range(_LOOKS if state.begun else 0):
             if run.problem.evaluate(state.w, self.schedule[state.stage]).loss <= loss + _STILL * abs(loss):
                 break
@@ -259,7 +270,8 @@ class Descent(Method):
         state.planes.add(seen.gradient, seen.entropy, omega)
         state.excess = -omega * (smoothing - self.target) if smoothing else 0.0
         state.drift = float(np.linalg.norm(seen.drift))
-        return 0.5 * run.alpha * float(w @ w) + seen.loss, run.alpha * w + seen.gradient + seen.drift
+        gradient = self.penalty.slope(run.alpha, w) + seen.gradient + seen.drift
+        return self.penalised(run, w) + seen.loss, gradient
 
     def _certified(self, run: Run, state: DescentState) -> Offer:
         """What an evaluation of the weights at the target says of them."""

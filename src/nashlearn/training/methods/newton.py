@@ -215,7 +215,7 @@ class Newton(RowMethod):
     def init(self, run: Run) -> tuple[NewtonState, Offer | None]:
         """Weights of least squares, or those of an earlier run."""
         problem, Q = run.problem, self.starting_point(run)
-        if problem.game.solve(np.zeros((1, problem.k))).value[0] == 0:  # an option without cost: no relative gap
+        if problem.primal(np.zeros(problem.shape)) == 0:  # options without cost: no relative gap
             w, tight = np.zeros(problem.shape), np.empty((0, problem.n_options), np.bool_)
             free = NewtonState(w, w, Q, Q, tight, 0.0, 0.0, 0.0, 0.0, 0.0, over=True)
             return free, Offer(w, 0.0, 0.0)

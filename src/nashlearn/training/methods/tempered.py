@@ -31,7 +31,7 @@ from nashlearn.training.methods.search import first_descent
 from nashlearn.training.objective import Evaluation
 from nashlearn.training.problem import Problem
 
-__all__ = ["Tempered", "TemperedState"]
+__all__ = ["Tempered", "TemperedState", "Turns", "drawn_rows", "evaluation_cost"]
 
 _FIRST = 20  # evaluations of L-BFGS before Newton's method is thought of
 _WATCHED = 10  # evaluations over which the pace of L-BFGS is judged
@@ -101,7 +101,7 @@ class TemperedState:
     over: bool = False
 
 
-class _Turns(Hessian):
+class Turns(Hessian):
     """The Hessian of the mean tempered loss; a row that stands for others has a larger share."""
 
     def __init__(self, problem: Problem, mu: float, Q: np.ndarray, P: np.ndarray, rows: np.ndarray, share: np.ndarray):
@@ -120,7 +120,8 @@ class _Turns(Hessian):
         out = np.zeros(design.shape)
         for part, block in problem.blocks():
             scores = np.ascontiguousarray(design.scores(block, v.reshape(design.shape)))
-            turn_rows(problem.loss, self.mu, self.Q[part], self.P[part], scores)
+            loss = problem.game.part(part).params.compiled()
+            turn_rows(loss, self.mu, self.Q[part], self.P[part], scores)
             scores *= self.share[part, None]
             design.add_moments(block, scores, out)
         return out
@@ -291,7 +292,7 @@ class Tempered(RowMethod):
         if falling:
             return False
         left = np.log(max(state.gap / run.progress.tol, 1.0)) / pace
-        return left * _evaluation_cost(run.problem) > _NEWTON_STEPS * _newton_cost(run.problem, state.sample)
+        return left * evaluation_cost(run.problem) > _NEWTON_STEPS * _newton_cost(run.problem, state.sample)
 
     def _newton(self, run: Run, state: TemperedState) -> bool:
         """A step of Newton's method, damped as the last steps have taught; whether another may help."""
@@ -299,11 +300,11 @@ class Tempered(RowMethod):
         Q, P = np.empty((problem.n, problem.k)), np.full((problem.n, problem.n_options), np.nan)
         problem.tempered(state.w, mu, Q, P)
         dense = problem.design.size <= DENSE_LIMIT
-        rows, share = self._rows(run, state, Q) if dense else (np.arange(problem.n), problem.omega)
+        rows, share = drawn_rows(problem, state.sample, Q, run.rng) if dense else (np.arange(problem.n), problem.omega)
         solve = by_cholesky if dense else by_conjugate_gradients
         square = float(state.gradient @ state.gradient)
         gradient = state.gradient.reshape(problem.shape)
-        direction = solve(_Turns(problem, mu, Q, P, rows, share), gradient, run.alpha, state.damping).ravel()
+        direction = solve(Turns(problem, mu, Q, P, rows, share), gradient, run.alpha, state.damping).ravel()
         step = self._go(run, state, direction)
         if float(state.gradient @ state.gradient) > 0.1 * square:
             state.sample = min(2.0 * state.sample, float(problem.n))
@@ -313,18 +314,18 @@ class Tempered(RowMethod):
             state.damping = 0.1 * state.damping if state.damping > 1e-7 else 0.0
         return state.damping <= _STRONGEST
 
-    def _rows(self, run: Run, state: TemperedState, Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Rows for the Hessian, drawn by their part of its trace, and their shares: all where few would be spared."""
-        problem = run.problem
-        if state.sample >= problem.n:
-            return np.arange(problem.n), problem.omega
-        size = problem.omega * (1.0 - Q.max(axis=1)) * problem.squared_diameters()
-        chance = np.minimum(state.sample * (size + 0.1 * size.mean()) / (1.1 * size.sum()), 1.0)
-        rows = np.flatnonzero(run.rng.random(problem.n) < chance)
-        return rows, problem.omega / chance
+
+def drawn_rows(problem: Problem, sample: float, Q: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Rows for the Hessian, drawn by their part of its trace, and their shares: all where few would be spared."""
+    if sample >= problem.n:
+        return np.arange(problem.n), problem.omega
+    size = problem.omega * (1.0 - Q.max(axis=1)) * problem.squared_diameters()
+    chance = np.minimum(sample * (size + 0.1 * size.mean()) / (1.1 * size.sum()), 1.0)
+    rows = np.flatnonzero(rng.random(problem.n) < chance)
+    return rows, problem.omega / chance
 
 
-def _evaluation_cost(problem: Problem) -> float:
+def evaluation_cost(problem: Problem) -> float:
     """Cost of an evaluation, in operations of a matrix product."""
     entries = problem.X.nnz if sp.issparse(problem.X) else problem.X.size
     return 8.0 * entries * problem.k + 200.0 * problem.n * problem.k
@@ -334,6 +335,6 @@ def _newton_cost(problem: Problem, sample: float) -> float:
     """Cost of a Newton step, in the same operations; conjugate gradients take dozens of passes."""
     size = problem.design.size
     if size > DENSE_LIMIT:
-        return 60.0 * _evaluation_cost(problem)
+        return 60.0 * evaluation_cost(problem)
     rows = min(sample, problem.n)
-    return 3.0 * _evaluation_cost(problem) + rows * size * (problem.d + 1.0) * (problem.k + 1.0) + size**3 / 3.0
+    return 3.0 * evaluation_cost(problem) + rows * size * (problem.d + 1.0) * (problem.k + 1.0) + size**3 / 3.0

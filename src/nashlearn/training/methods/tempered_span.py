@@ -147,7 +147,7 @@ class TemperedSpan(RowMethod):
         K = gram.square(some, gram.rows(some))
         omega = problem.omega[some] / problem.omega[some].sum()
         own = Tempered(
-            problem.game, self.smoothing, run.alpha, omega, problem.truth()[some],
+            problem.game.part(some), self.smoothing, run.alpha, omega, problem.truth()[some],
             lambda V: span.scores(K @ span.reduce(V), V),
         )  # fmt: skip
         curvature = float(omega @ problem.squared_diameters()[some]) / self.smoothing

@@ -1,0 +1,77 @@
+"""Lower bounds on an objective with the penalty ``alpha |w|_1``, from the gradients that were seen on the way.
+
+The labels ``q_t`` that answer any weights support the loss from below everywhere (:mod:`.planes`),
+
+    loss(w) >= <g_t, w> + e_t,      g_t = mean Phi'(q_t - y),  e_t = mean H(q_t) - smoothing Omega(q_t),
+
+and so do the true labels ``y``, with slope 0. A mixture of slope ``g`` and offset ``e`` bounds the objective by ``e`` if
+its moments lie in the box, ``|g|_inf <= alpha``. Drawn towards the true labels every mixture comes to lie in it:
+
+    alpha |w|_1 + loss(w)  >=  s e + (1 - s) e_y,      s = min(1, alpha / |g|_inf).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["BoxPlanes"]
+
+_KEPT = 8  # planes; the newest 1, 2, 4, ... of them are averaged
+
+
+@dataclass
+class BoxPlanes:
+    """The last planes.
+
+    Attributes
+    ----------
+    slopes : ndarray (capacity, n_weights)
+    entropy, omega : ndarray (capacity,)
+        The two parts of the planes' offsets; ``omega`` is inf where unknown.
+    truth : float
+        A lower bound of the offset of the true labels: what answers must pay that know them.
+    count : int
+        Planes seen so far.
+    """
+
+    slopes: np.ndarray
+    entropy: np.ndarray
+    omega: np.ndarray
+    truth: float = 0.0
+    count: int = 0
+
+    @classmethod
+    def none(cls, size: int, truth: float = 0.0) -> BoxPlanes:
+        """Room for planes over ``size`` weights."""
+        return cls(np.zeros((_KEPT, size)), *np.zeros((2, _KEPT)), truth=truth)
+
+    def add(self, slope: np.ndarray, entropy: float, omega: float) -> None:
+        """Keep a plane, in the place of the oldest; ``omega`` is inf where unknown."""
+        t = self.count % _KEPT
+        self.slopes[t], self.entropy[t], self.omega[t] = slope, entropy, omega
+        self.count += 1
+
+    def bound(self, alpha: float, smoothing: float, error: float = 0.0) -> float:
+        """The best lower bound at this smoothing of the averages of the newest planes.
+
+        ``error`` is how wrong rounding may have made a slope. Cost: O(n_weights), some dozen times.
+        """
+        newest = (self.count - 1 - np.arange(min(self.count, _KEPT))) % _KEPT
+        offset = self.entropy[newest] - (smoothing * self.omega[newest] if smoothing else 0.0)
+        best, size, slope = -np.inf, 1, np.zeros(self.slopes.shape[1])
+        for t in range(newest.size):
+            slope += self.slopes[newest[t]]
+            if t + 1 == size:
+                size *= 2
+                share = _share(slope / (t + 1), alpha, error)
+                best = max(best, share * offset[: t + 1].mean() + (1.0 - share) * self.truth)
+        return float(best)
+
+    mixed = bound  # the averages are the same for every smoothing
+
+
+def _share(slope: np.ndarray, alpha: float, error: float) -> float:
+    """How much of a mixture lies in the box together with the true labels."""
+    return min(1.0, alpha / max(float(np.abs(slope).max(initial=0.0)) + error, np.finfo(np.float64).tiny))
