@@ -115,8 +115,9 @@ class Training:
 
         x, y = part
         with torch.no_grad(), torch.autocast("cuda", torch.bfloat16):
-            right = sum((self.last(self.body(x[i : i + 4096])).argmax(1) == y[i : i + 4096]).sum() for i in range(0, len(y), 4096))
-        return 100 * float(right) / len(y)
+            parts = zip(x.split(4096), y.split(4096), strict=True)
+            right = sum(float((self.last(self.body(some)).argmax(1) == truth).sum()) for some, truth in parts)
+        return 100 * right / len(y)
 
 
 def _repeated(one: Training) -> tuple[Any, Any, Any]:
@@ -163,18 +164,14 @@ def _table(found: dict[str, Any], device: str) -> dict[str, Any]:
         one, base = found["heads"][name], found["heads"]["cross-entropy"]
         took = found["head_seconds"]
         mine, theirs = took[f"{name} on {name}"], took[f"cross-entropy on {name}"]
-        rows.append(
-            [
-                name, f"{one['rate']:g}", report.seconds(one["step"]), _compared(one["equal steps"], base["equal steps"]),
-                str(one["steps"]), _compared(one["equal time"], base["equal time"]), report.seconds(mine),
-                f"{mine / theirs:.2f}",
-            ]
-        )  # fmt: skip
+        scores = [_compared(one[kind], base[kind]) for kind in ("equal steps", "equal time")]
+        times = [report.seconds(one["step"]), report.seconds(mine), f"{mine / theirs:.2f}"]
+        rows.append([name, f"{one['rate']:g}", times[0], scores[0], str(one["steps"]), scores[1], *times[1:]])
     note = (
         f"On one {device}. Next word over EWT, {found['classes']} classes, test top-1 in %, mean of {SEEDS} seeds; in "
         "brackets the difference to cross-entropy, paired by seeds, with its 95 % interval. Equal steps: "
-        f"{STEPS}. Equal time: as many as cross-entropy's {STEPS} take. Head: its forward and backward on {ROWS} rows of "
-        f"the trained model, classes repeated to {MANY}, and over compiled cross-entropy on the same scores. "
+        f"{STEPS}. Equal time: as many as cross-entropy's {STEPS} take. Head: its forward and backward on {ROWS} rows "
+        f"of the trained model, classes repeated to {MANY}, and over compiled cross-entropy on the same scores. "
         "The protocol is in `benchmarks/torch_words.py`."
     )
     columns = ["loss", "rate", "a step", "equal steps", "steps", "equal time", "head", "/ cross-entropy"]

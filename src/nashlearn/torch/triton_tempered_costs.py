@@ -138,7 +138,8 @@ def _descended(L, f, mu, K: tl.constexpr, M: tl.constexpr, LABELS: tl.constexpr,
         gap_2 = tl.sum(tried * cost_2, 0) - tl.min(tl.where(there, cost_2, float("inf")), 0)
         keep = done & ((gap_2 < gap) == 0)
         p, q, cost = tl.where(keep, p, tried), tl.where(keep, q, q_2), tl.where(keep, cost, cost_2)
-        reward, value, gap = tl.where(keep, reward, reward_2), tl.where(keep, value, value_2), tl.where(keep, gap, gap_2)
+        reward, value = tl.where(keep, reward, reward_2), tl.where(keep, value, value_2)
+        gap = tl.where(keep, gap, gap_2)
         step = tl.where(done, most + 1, step + 1)
     return p, q, value, gap
 
