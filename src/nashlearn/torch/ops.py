@@ -4,9 +4,9 @@
 smallest form that its backward needs, a support and numbers; ``nashlearn::loss_backward`` turns these into ``(q - y)``
 times what arrives.
 In main memory the strategy is ``q`` itself, from the compiled games. On CUDA the closed forms are Triton kernels, and
-so are cost matrices of up to 64 labels and options; larger ones are solved there by tensor operations
-(:mod:`nashlearn.torch.pivots`). With smoothing the zero-one games are Triton kernels and all others tensor operations
-(:mod:`nashlearn.torch.tempered`). Scores on other devices are copied to the host, where the games are compiled.
+so are cost matrices of up to 64 labels and options, tempered or not; larger ones are solved there by tensor operations
+(:mod:`nashlearn.torch.pivots`). With smoothing so are all other losses but zero-one (:mod:`nashlearn.torch.tempered`).
+Scores on other devices are copied to the host, where the games are compiled.
 """
 
 from __future__ import annotations
