@@ -23,6 +23,7 @@ __all__ = ["BLOCK", "live_products", "scale", "temper"]
 
 BLOCK = 128
 _CLASSES = 2048  # whose change a program makes at a time
+_REGISTERS = 64  # of a thread at most: more programs at once then hide the loads
 
 
 @kernel()
@@ -78,7 +79,7 @@ def _temper(
 def _launcher(k: int, dtype: torch.dtype) -> Launcher:
     least = torch.finfo(dtype).eps / 2 / k
     constants = (k, least, LANES, packed(), triton.cdiv(k, BLOCK), BLOCK, _CLASSES)
-    return Launcher(_temper, constants, num_warps=min(8, 4 * dtype.itemsize))
+    return Launcher(_temper, constants, num_warps=min(8, 4 * dtype.itemsize), maxnreg=_REGISTERS)
 
 
 def temper(
