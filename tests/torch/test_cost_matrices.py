@@ -81,45 +81,6 @@ def test_values_gradients_and_strategies_on_cuda(size, spread, dtype):
     certified(game, scores, q, loss.predict_proba(scores), 4 * near * (1 if dtype != torch.bfloat16 else k))
 
 
-@needs_cuda
-@pytest.mark.parametrize("size", SIZES, ids=str)
-@pytest.mark.parametrize("smoothing", [0.02, 0.3, 5.0])
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-def test_tempered_games_on_cuda(size, smoothing, dtype):
-    k, m = size
-    L = costs_of(k, m)
-    scores = draw(35, k, dtype=dtype, spread=2.0)
-    if k > 2:
-        scores[::3, 1] = -torch.inf
-    scores[4] = 0.0
-    y = labels(k, 35) * 0
-    found = {}
-    for device in ("cpu", "cuda"):
-        x = scores.double().to(device) if device == "cpu" else scores.to(device)
-        x.requires_grad_()
-        loss = nt.NashLoss(L, reduction="none", smoothing=smoothing).to(device)
-        value = loss(x, y.to(device))
-        value.sum().backward()
-        pays = loss.strategy(x.detach()).double().cpu() @ torch.tensor(L)  # p itself need not be unique
-        parts = (value.detach(), x.grad, loss.predict_proba(x.detach()))
-        found[device] = [*(part.double().cpu() for part in parts), pays]
-    for ours, right in zip(found["cuda"], found["cpu"], strict=True):
-        assert torch.allclose(ours, right, atol=1e-5 if dtype == torch.float32 else 1e-6)
-
-
-@needs_cuda
-@pytest.mark.parametrize("k", [5, 40])
-def test_tempered_rows_without_a_value_on_cuda(k):
-    scores = draw(20, k, device="cuda")
-    scores[3, 1], scores[5], scores[7, 0] = torch.nan, -torch.inf, torch.inf
-    loss = nt.NashLoss(costs_of(k, k), reduction="none", smoothing=0.5).cuda()
-    bad = [i in (3, 5, 7, 9) for i in range(20)]
-    y = labels(k, 20, device="cuda")
-    y[9] = k
-    assert loss(scores, y).isnan().tolist() == bad
-    assert loss.predict_proba(scores).isnan().any(1).tolist() == [i in (3, 5, 7) for i in range(20)]
-
-
 @on_each_device
 def test_ties_and_rows_without_a_value(device):
     L = 1.0 - np.eye(12)
@@ -150,9 +111,8 @@ def test_a_label_out_of_range_gives_nan_on_cuda(size):
 
 @needs_cuda
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-@pytest.mark.parametrize("smoothing", [0.0, 1.0])
-def test_a_cuda_graph_replays_it_without_a_copy_to_the_host(reduction, smoothing):
-    loss = nt.NashLoss(costs_of(10, 10), reduction=reduction, smoothing=smoothing).cuda()
+def test_a_cuda_graph_replays_it_without_a_copy_to_the_host(reduction):
+    loss = nt.NashLoss(costs_of(10, 10), reduction=reduction, smoothing=0.0).cuda()
     scores, y = draw(100, 10, device="cuda").requires_grad_(), labels(10, 100, device="cuda")
 
     def step():

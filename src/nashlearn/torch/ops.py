@@ -4,9 +4,9 @@
 smallest form that its backward needs, a support and numbers; ``nashlearn::loss_backward`` turns these into ``(q - y)``
 times what arrives.
 In main memory the strategy is ``q`` itself, from the compiled games. On CUDA the closed forms are Triton kernels, and
-so are cost matrices of up to 64 labels and options, tempered or not; larger ones are solved there by tensor operations
-(:mod:`nashlearn.torch.pivots`). With smoothing so are all other losses but zero-one (:mod:`nashlearn.torch.tempered`).
-Scores on other devices are copied to the host, where the games are compiled.
+so are cost matrices of up to 64 labels and options; larger ones are solved there by tensor operations
+(:mod:`nashlearn.torch.pivots`). With smoothing the zero-one games are Triton kernels and all others tensor operations
+(:mod:`nashlearn.torch.tempered`). Scores on other devices are copied to the host, where the games are compiled.
 """
 
 from __future__ import annotations
@@ -45,16 +45,14 @@ def on_device(device_type: str) -> bool:
 @cache
 def _plan(device_type: str, loss: str, price: float, k: int, dtype: torch.dtype, n_params: int, smooth: bool) -> Any:
     """The kernels for rows of ``k`` scores on devices of this type; None where there are none."""
-    if not on_device(device_type) or (smooth and loss not in ("zero_one", "cost")):
+    if not on_device(device_type) or (smooth and loss != "zero_one"):
         return None
-    if smooth and loss == "zero_one":
+    if smooth:
         return kernels("entropy").plan(k, dtype)
     if not _by_matrix(loss, price):
         return kernels("thresholds" if loss == "zero_one" else "pairs").plan(k, dtype, loss, price)
     m, costs = n_params // k if loss == "cost" else k + 1, kernels("costs")
-    if max(k, m) > costs.WIDEST:
-        return None
-    return kernels("tempered_costs").plan(k, m) if smooth else costs.plan(k, m)
+    return costs.plan(k, m) if max(k, m) <= costs.WIDEST else None
 
 
 def _by_matrix(loss: str, price: float) -> bool:
@@ -177,28 +175,11 @@ def _backward(
     return out
 
 
-def _in_table(scores: Tensor, params: Tensor, loss: str) -> bool:
-    """Whether a cost matrix is small enough for the kernels."""
-    k = scores.shape[1]
-    return loss == "cost" and max(k, params.numel() // k) <= kernels("costs").WIDEST
-
-
-def _of_table(scores: Tensor, params: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-    """Both strategies of a tempered cost matrix, by the kernel."""
-    with current(scores.device):
-        found: tuple[Tensor, Tensor] = kernels("tempered_costs").strategies(
-            scores, _matrix(scores, params, "cost", 0.0), smoothing
-        )
-    return found
-
-
 def _strategy(scores: Tensor, params: Tensor, loss: str, price: float, smoothing: float) -> Tensor:
     stays, by_matrix = on_device(scores.device.type) and len(scores) > 0, _by_matrix(loss, price)
     if loss == "zero_one" and not params.numel():
         smoothing = 0.0  # it has the same strategy
     p: Tensor | None
-    if stays and smoothing and _in_table(scores, params, loss):
-        return _of_table(scores, params, smoothing)[0]
     if stays and smoothing:
         p = tempered.solve(scores, params, loss, price, smoothing, keep_p=True)[2]
     elif stays and loss in replies.CLOSED and not by_matrix:
@@ -224,8 +205,6 @@ def _probabilities(scores: Tensor, params: Tensor, loss: str, price: float, smoo
     elif loss == "zero_one" and not params.numel():
         x = scores.to(sum_type(scores.dtype))
         q = tempered.reply(x, _strategy(x, params, loss, price, smoothing), params, loss, price, smoothing)
-    elif _in_table(scores, params, loss):
-        return _of_table(scores, params, smoothing)[1]
     else:
         q = tempered.solve(scores, params, loss, price, smoothing)[1]
     return q.to(scores.device, scores.dtype)

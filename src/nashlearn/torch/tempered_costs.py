@@ -11,14 +11,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["DONE", "FLAT", "GAP", "RIDGE", "strategies"]
+__all__ = ["GAP", "strategies"]
 
 GAP = 1e-6  # the largest that a row may leave, where costs are at most 1
-DONE = 1e-11  # the gap at which a row rests
+_DONE = 1e-11  # the gap at which a row rests
 _ENTRIES = 1 << 25  # of the curvatures that are at work at once
 _LOOK = 4  # steps between two looks at whether any row still moves, since a look waits for the device
 _TRIALS = 16  # of how far to go
-RIDGE, FLAT = 1e-12, 1e-12  # curvature that is added, of its largest entry and at least: options may be alike
+_RIDGE, _FLAT = 1e-12, 1e-12  # curvature that is added, of its largest entry and at least: options may be alike
 
 
 def strategies(scores: Tensor, costs: Tensor, mu: float) -> Tensor:
@@ -40,7 +40,7 @@ def _descended(f: Tensor, L: Tensor, mu: Tensor) -> Tensor:
     p = torch.nn.functional.one_hot(((f / mu).softmax(1) @ L.T).argmin(1), m).to(f.dtype)
     for step in range(20 + 10 * m):
         reward, q, cost, gap = _played(p, f, L, mu)
-        if step % _LOOK == 0 and not bool((gap > DONE).any()):
+        if step % _LOOK == 0 and not bool((gap > _DONE).any()):
             break
         cheapest = cost.argmin(1, keepdim=True)
         d = _direction(p, q, cost, (p > 0).scatter(1, cheapest, True), L, mu)
@@ -48,7 +48,7 @@ def _descended(f: Tensor, L: Tensor, mu: Tensor) -> Tensor:
         dearest = cost.masked_fill(p == 0, -torch.inf).argmax(1, keepdim=True)
         swap = torch.zeros_like(d).scatter(1, dearest, -1.0).scatter(1, cheapest, 1.0)
         good = ((d * cost).sum(1, keepdim=True) < 0) & ((d >= 0) | (p > 0)).all(1, keepdim=True)
-        d = d.where(good, swap).where((gap > DONE)[:, None], 0.0)
+        d = d.where(good, swap).where((gap > _DONE)[:, None], 0.0)
         p = _moved(p, d, _length(p, d, reward, L, mu))
     # The gap is the square of what q lacks: a last full step brings that down too.
     _, q, cost, gap = _played(p, f, L, mu)
@@ -76,7 +76,7 @@ def _direction(p: Tensor, q: Tensor, cost: Tensor, at_work: Tensor, L: Tensor, m
     apart = (L - L[heaviest]) * others[:, :, None]
     slope = (cost - cost.gather(1, heaviest)) * others
     H = ((apart * q[:, None, :]) @ apart.mT - slope[:, :, None] * slope[:, None, :]) / mu
-    ridge = RIDGE * H.diagonal(dim1=1, dim2=2).amax(1, keepdim=True) + FLAT
+    ridge = _RIDGE * H.diagonal(dim1=1, dim2=2).amax(1, keepdim=True) + _FLAT
     H = H + torch.diag_embed(ridge.where(others, 1.0))
     # Not by Cholesky: rounding may leave a curvature that is a hair below 0.
     d = torch.linalg.solve(H, -slope).nan_to_num(0.0, 0.0, 0.0) * others

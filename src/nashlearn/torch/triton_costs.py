@@ -15,7 +15,7 @@ import triton.language as tl
 from nashlearn.torch.pivots import GAP, TILT, TINY
 from nashlearn.torch.triton_rows import Launcher, Plan, kernel, largest, of_program, outcome, row_scale, store_sums
 
-__all__ = ["WIDEST", "gradient", "plan", "replies", "units"]
+__all__ = ["WIDEST", "plan", "replies"]
 
 WIDEST = 64  # labels and options of a table in registers
 _ROWS = 16  # of a program, which reads the costs once
@@ -24,7 +24,7 @@ _GOLDEN = tl.constexpr(0.5 * 5**0.5 - 0.5)
 
 
 @triton.jit
-def units(costs, K: tl.constexpr, M: tl.constexpr, LABELS: tl.constexpr, OPTIONS: tl.constexpr):
+def _units(costs, K: tl.constexpr, M: tl.constexpr, LABELS: tl.constexpr, OPTIONS: tl.constexpr):
     """Costs (labels, options) beyond the least of their label, in units of the largest; the least ones, the unit."""
     j, i = tl.arange(0, LABELS), tl.arange(0, OPTIONS)
     inside = (j[:, None] < K) & (i[None, :] < M)
@@ -100,7 +100,7 @@ def _forward(
     K: tl.constexpr, M: tl.constexpr, LABELS: tl.constexpr, OPTIONS: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     ACC: tl.constexpr = numbers.dtype.element_ty
-    L, floor, unit = units(costs, K, M, LABELS, OPTIONS)
+    L, floor, unit = _units(costs, K, M, LABELS, OPTIONS)
     j, one = tl.arange(0, LABELS), tl.arange(0, 1)
     losses, shares = tl.zeros((1,), ACC), tl.zeros((1,), ACC)
     for r in range(ROWS):
@@ -126,7 +126,7 @@ def _replies(
     scores, costs, p, n, ALWAYS: tl.constexpr,
     K: tl.constexpr, M: tl.constexpr, LABELS: tl.constexpr, OPTIONS: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    L, floor, unit = units(costs, K, M, LABELS, OPTIONS)
+    L, floor, unit = _units(costs, K, M, LABELS, OPTIONS)
     i = tl.arange(0, OPTIONS)
     for r in range(ROWS):
         row = tl.program_id(0) * ROWS + r
@@ -134,12 +134,11 @@ def _replies(
         tl.store(p + row.to(tl.int64) * M + i, reply.to(p.dtype.element_ty), mask=(i < M) & (row < n))
 
 
-@triton.jit
-def gradient(
-    grad, target, weight, numbers, out, n, ignore_index, grad_stride, MEAN: tl.constexpr,
+@kernel()
+def _backward(
+    grad, scores, target, weight, costs, support, numbers, out, n, ignore_index, grad_stride, MEAN: tl.constexpr,
     K: tl.constexpr, R: tl.constexpr, C: tl.constexpr,
 ):  # fmt: skip
-    """Write ``(q - y)`` times what arrives, from the ``q`` that was left."""
     ACC: tl.constexpr = numbers.dtype.element_ty
     _, row, live = of_program(n, R)
     j = tl.arange(0, C)[None, :]
@@ -150,14 +149,6 @@ def gradient(
     q = tl.load(numbers + place, mask=inside, other=0.0)
     change = (q - (j == y[:, None]).to(ACC)) * scale[:, None]
     tl.store(out + place, change.to(out.dtype.element_ty), mask=inside)
-
-
-@kernel()
-def _backward(
-    grad, scores, target, weight, costs, support, numbers, out, n, ignore_index, grad_stride, MEAN: tl.constexpr,
-    K: tl.constexpr, R: tl.constexpr, C: tl.constexpr,
-):  # fmt: skip
-    gradient(grad, target, weight, numbers, out, n, ignore_index, grad_stride, MEAN, K, R, C)
 
 
 def _launcher(function: Any, k: int, m: int) -> Launcher:
