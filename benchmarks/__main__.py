@@ -11,6 +11,7 @@ PARTS = (
     "costs",
     "training",
     "tempered",
+    "sparse",
     "kernels",
     "growth",
     "memory",
@@ -28,6 +29,7 @@ ON_DEVICE = (
     "torch_chains",
     "torch_head",
     "torch_words",
+    "torch_structures",
     "deep",
 )  # for CUDA: only when asked for by name
 PAGE = (*PARTS, *ON_DEVICE, "compare")  # of results; the last has a program of its own

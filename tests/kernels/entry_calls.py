@@ -217,6 +217,8 @@ def _play() -> None:
     for scores in (rng.normal(size=(4, 3)), rng.normal(size=(4, 3)).astype(np.float32), np.empty((0, 3))):
         for game in (games.zero_one(3), games.absolute(3), games.cost(rng.random((4, 3)))):
             game.solve(scores)
+        games.row_costs(rng.random((len(scores), 2, 3))).solve(scores)
+    NashClassifier().fit(X, y, costs=np.arange(1.0, len(y) + 1.0))
     if "numba" not in sys.modules:
         nodes = [sp.csr_matrix(rng.normal(size=(n, 3)) * (rng.random((n, 3)) < 0.5)) for n in (3, 4, 2)]
         NashTagger(tol=0.1).fit(nodes, [np.arange(one.shape[0]) % 2 for one in nodes]).predict(nodes)

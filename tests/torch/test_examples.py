@@ -40,3 +40,11 @@ def test_chunks_are_counted_as_the_shared_task_counts_them():
     tags = ["B-NP", "I-NP", "O", "I-VP", "B-NP", "I-PP"]
     assert list(tagger.chunks(tags)) == [(0, 2, "NP"), (3, 4, "VP"), (4, 5, "NP"), (5, 6, "PP")]
     assert tagger.chunk_f1([tags], [["B-NP", "I-NP", "O", "B-VP", "B-NP", "O"]]) == pytest.approx(6 / 7)
+
+
+def test_the_matching_game_learns_which_measures_tell_objects_apart():
+    sets = example("set_matching")
+    share, _ = sets.train("matching game", 60, batch=16)
+    plain, _ = sets.train("L1 of true pairs", 60, batch=16)
+    assert share > plain + 0.05
+    assert 0 <= sets.train("Hungarian + L1", 3, batch=4)[0] <= 1

@@ -128,6 +128,8 @@ class BaseNash(RowTraining, RiskNash, CertifiedRows, StreamingNash, RowCostNash,
         if costs is not None:
             setting = self._with_costs(setting, costs, y.size, kept)
         self.alpha_ = self._regularisation(classes.size, total)
+        if costs is not None and isinstance(self.alpha, str):
+            self.alpha_ *= self._of_typical_costs(setting.game, omega)
         problem, method = self._posed(setting, X, codes, omega, rng)
         spread = float(np.sqrt(0.5 * (omega**2 @ problem.squared_diameters())))
         if not np.isfinite(spread):
@@ -227,7 +229,9 @@ class BaseNash(RowTraining, RiskNash, CertifiedRows, StreamingNash, RowCostNash,
         self.classes_ = classes
         self.n_iter_, self.objective_, self.dual_gap_ = trained.n_iter, trained.objective, trained.dual_gap
         self.history_ = trained.rounds
-        of_the_other = ("support_", "support_vectors_", "dual_coef_") if self._kernel is None else ("coef_", "n_nonzero_")
+        of_the_other = (
+            ("support_", "support_vectors_", "dual_coef_") if self._kernel is None else ("coef_", "n_nonzero_")
+        )
         for name in of_the_other:  # of an earlier fit with another kernel
             self.__dict__.pop(name, None)
         if self._kernel is None:

@@ -77,6 +77,7 @@ class FScoreData(NamedTuple):
         if is_collection(X):
             raise TypeError("X must be an array or a CSR matrix; NashFScore does not train on Dask collections.")
         pairwise = estimator._pairwise()
+        several = estimator.average is not None or getattr(y, "shape", (0, 1))[1:] not in ((), (1,))
         X, y = validate_data(
             estimator,
             X,
@@ -85,7 +86,7 @@ class FScoreData(NamedTuple):
             dtype=FLOATS,
             order="C",
             accept_large_sparse=True,
-            multi_output=estimator.average is not None or (np.ndim(y) == 2 and np.shape(y)[1] > 1) or sp.issparse(y),
+            multi_output=several,
         )
         if pairwise and X.shape[0] != X.shape[1]:
             raise ValueError(f"kernel='precomputed' needs a square Gram matrix as X; got shape {X.shape}.")
@@ -101,7 +102,7 @@ class FScoreData(NamedTuple):
         codes = np.ascontiguousarray(codes, dtype=np.int64)
         if estimator.average is None and codes.min() == codes.max():
             raise ValueError(
-                f"y holds one class only among rows of positive weight, {classes[codes.min()]!r}; the F-score needs both."
+                f"y holds one class only among rows of positive weight, {classes[codes.min()]!r}; it needs both."
             )
         return cls(X, codes, weight[kept] / total, kept, total, classes, positive)
 

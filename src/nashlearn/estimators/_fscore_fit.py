@@ -18,7 +18,7 @@ from nashlearn.training.methods.climb import Climb
 from nashlearn.training.methods.linear import Linear
 from nashlearn.training.methods.tempered import Tempered
 from nashlearn.training.methods.tempered_span import TemperedSpan
-from nashlearn.training.score_bound import Rows
+from nashlearn.training.score_bound import Rows, ScoreBound, score_bound
 
 __all__ = ["LabelGames"]
 
@@ -97,23 +97,60 @@ class LabelGames:
         )
 
     def ratio(self, t: float, trained: dict[int, Trained]) -> float:
-        """The F-score of the strategies ``p`` and ``q`` of these labels together.
+        """The largest F-score of any answers against the labels ``q`` of training, all labels together.
+
+        It is ``t`` where training for ``t`` has the value 0, and near the fixed point for every ``t``, since ``q``
+        estimates the probabilities of the labels whatever the costs are.
+        """
+        if not self.mu:
+            return self._exact_ratio(t, trained)
+        q = np.empty((len(trained), len(self.omega)))
+        for own, (label, one) in zip(q, trained.items(), strict=True):
+            for part, found, _ in self._equilibria(self.problem(label, t), one.w):
+                own[part] = found.q[:, self.positive]
+        omega = np.broadcast_to(self.omega, q.shape).ravel()
+        order = np.argsort(-q.ravel(), kind="stable")
+        hits, answers = np.cumsum(omega[order] * q.ravel()[order]), np.cumsum(omega[order])
+        return min(float(((1.0 + self.beta**2) * hits / (answers + self.beta**2 * hits[-1])).max()), 1.0)
+
+    def _exact_ratio(self, t: float, trained: dict[int, Trained]) -> float:
+        """The F-score of the strategies ``p`` and ``q`` of these labels together, without smoothing.
 
         With ``h`` the expected cost of ``p`` against ``q`` it is ``t - h (1 + beta^2) / (2 (mean p + beta^2 mean q))``.
-        At the optimum, ``h = mean loss + alpha |w|^2 - mu mean H(q)``: that is what ``h`` is taken from, since without
-        smoothing many rows lie where their scores alone do not say what ``q`` is.
+        Many rows lie where their scores alone do not say what ``q`` is, but at the optimum
+        ``h = mean loss + alpha |w|^2``.
         """
         cost = mass = 0.0
         for label, one in trained.items():
-            problem = self.problem(label, t)
             cost += self.unit * (one.loss + one.alpha * one.norm**2) - self.shift(label, t)
-            for part, found, _ in self._equilibria(problem, one.w):
-                omega = self.omega[part]
-                cost -= float(omega @ (found.entropy - found.risk))
-                mass += float(omega @ (found.p[:, self.positive] + self.beta**2 * found.q[:, self.positive]))
+            for part, found, _ in self._equilibria(self.problem(label, t), one.w):
+                both = found.p[:, self.positive] + self.beta**2 * found.q[:, self.positive]
+                mass += float(self.omega[part] @ both)
         return min(max(t - 0.5 * (1.0 + self.beta**2) * cost / mass, 0.0), 1.0) if mass else 0.0
 
-    def rows(self, label: int, t: float, w: np.ndarray) -> tuple[Rows, float]:
+    def bounds(self, t: float, trained: dict[int, Trained]) -> list[ScoreBound]:
+        """What bounds the score of these labels together: by their weights, and with another intercept."""
+        parts = [self._rows(label, t, one.w) for label, one in trained.items()]
+        rows, error = Rows(*map(np.concatenate, zip(*(own for own, _ in parts), strict=True))), sum(e for _, e in parts)
+        square = self.unit**2 * sum(one.norm**2 for one in trained.values())
+        radius = self.alpha / self.unit * float(np.sqrt(square))  # that of training
+        bounds = [score_bound(rows, self.beta, float(np.sqrt(square)), radius, error)]
+        tau = t / (1.0 + self.beta**2)
+        if self.mu and self.bias and tau > 0.0:
+            away = self.mu * float(np.log(tau / (1.0 - tau)))
+            # In units of the constant feature, of which the weights of both classes have one half each.
+            own = sum(self._intercept(one.w) for one in trained.values())
+            square += (len(trained) * 0.5 * away**2 - own * away) / self.bias**2
+            moved = rows._replace(lead=rows.lead - away)
+            bounds.append(score_bound(moved, self.beta, float(np.sqrt(max(square, 0.0))), radius, error))
+        return bounds
+
+    def _intercept(self, w: np.ndarray) -> float:
+        """What the constant feature adds to the lead of the positive class."""
+        sides = self.bias**2 * w.sum(axis=0) if self.gram is not None else self.bias * w[:, -1]
+        return self.unit * float(sides[self.positive] - sides[1 - self.positive])
+
+    def _rows(self, label: int, t: float, w: np.ndarray) -> tuple[Rows, float]:
         """Strategies, leads, labels and shares, and how wrong rounding may make means of these."""
         problem, n = self.problem(label, t), len(self.omega)
         p, lead = np.empty((2, n))

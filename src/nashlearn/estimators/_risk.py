@@ -52,7 +52,9 @@ class RiskNash(MomentRadius):
         self._moment_spread = spread
 
     def worst_case_risk(self, radius: float = 0.0) -> float:
-        """Bound on the expected cost of the randomised prediction :meth:`strategy` over a set of distributions.
+        """Bound on the cost of :meth:`strategy` for other labels at the same inputs: those that it was trained on.
+
+        It says nothing about other inputs; what answers cost on new data, :meth:`certify` bounds.
 
         For every distribution of labels, given the training inputs, whose moments ``E[Phi(x)' y]`` lie within
         ``radius`` (Euclidean; with ``penalty="l1"`` by their largest difference) of those of the training data, with

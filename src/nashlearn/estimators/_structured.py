@@ -256,7 +256,9 @@ class StructuredNash(StructuredTraining, CertifiedStructures, BaseEstimator):
         return 1.0 - self.task_loss(X, y, sample_weight)
 
     def worst_case_risk(self, radius: float = 0.0) -> float:
-        """Bound on the expected cost per variable of predictions drawn from :meth:`strategy` over many distributions.
+        """Bound on the cost per variable of :meth:`strategy` for other outputs at the inputs that it was trained on.
+
+        It says nothing about other inputs; what predictions cost on new data, :meth:`certify` bounds.
 
         For every distribution of outputs, given the training inputs, whose moments lie within ``radius``
         (Euclidean) of those of the training data,

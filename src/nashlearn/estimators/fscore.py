@@ -25,9 +25,10 @@ from nashlearn.training.designs.gram import Gram, Kernel
 from nashlearn.training.fixed_point import FixedPoints, Search, fixed_points
 from nashlearn.training.opening import asked_checkpoint
 from nashlearn.training.progress import scaling_advice
-from nashlearn.training.score_bound import Rows, score_bound
 
 __all__ = ["NashFScore"]
+
+_CLOSER = 0.1  # gap of a fit, relative to tol: an error of the weights is one of the score that they give
 
 
 @parameters
@@ -67,8 +68,8 @@ class NashFScore(RowFunctions, MomentRadius, ClassifierMixin, BaseEstimator):
     smoothing, intercept_scaling, kernel, gamma, degree, coef0, cache_size, fit_intercept
         See :class:`NashClassifier`. ``smoothing`` is relative to half of what a false alarm and a miss cost together.
     tol : float, default=1e-3
-        Relative duality gap at which each fit ends, and the difference between the score that was trained for and the
-        one that was found at which the search ends.
+        The difference between the score that was trained for and the one that was found at which the search ends. Fits
+        end at a relative duality gap of a tenth of it.
     max_iter : int, default=1000
         Iterations allowed for each fit.
     max_time : float, optional
@@ -186,7 +187,7 @@ class NashFScore(RowFunctions, MomentRadius, ClassifierMixin, BaseEstimator):
             )
             gram.refuse_indefinite(rng)
         options = {
-            "tol": self.tol, "max_iter": self.max_iter, "verbose": self.verbose, "callback": self.callback,
+            "tol": _CLOSER * self.tol, "max_iter": self.max_iter, "verbose": self.verbose, "callback": self.callback,
             "random_state": rng,
         }  # fmt: skip
         return LabelGames(
@@ -214,16 +215,9 @@ class NashFScore(RowFunctions, MomentRadius, ClassifierMixin, BaseEstimator):
         trained = [found.trained[label] for label in range(len(data.codes))]
         self._t = np.array([found.searches[g].t for g, labels in enumerate(groups) for _ in labels])
         self._store(data, games, [one.w for one in trained])
-        self._bounds = []
-        radii = []
-        for labels in groups:
-            norm = float(np.linalg.norm([trained[label].norm for label in labels]))
-            rows, errors = zip(*(games.rows(label, self._t[label], trained[label].w) for label in labels), strict=True)
-            together = Rows(*(np.concatenate(parts) for parts in zip(*rows, strict=True)))
-            radii.append(self.alpha_ * norm)
-            self._bounds.append(
-                score_bound(together, games.beta, self._unit * norm, radii[-1], error=float(sum(errors)))
-            )
+        own = [{label: found.trained[label] for label in labels} for labels in groups]
+        self._bounds = [games.bounds(search.t, one) for search, one in zip(found.searches, own, strict=True)]
+        radii = [self.alpha_ * float(np.linalg.norm([each.norm for each in one.values()])) for one in own]
         macro = self.average == "macro"
         known = np.array([any(games.share(label) for label in labels) for labels in groups])
         scores = np.where(known, self._scored(np.array([search.t for search in found.searches])), np.nan)
@@ -301,7 +295,7 @@ class NashFScore(RowFunctions, MomentRadius, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if not 0 <= number(radius, "radius") < np.inf:
             raise ValueError(f"radius must be a finite number, not negative; got {radius!r}.")
-        return float(np.mean([self._scored(bound.at(float(radius))) for bound in self._bounds]))
+        return float(np.mean([self._scored(max(one.at(float(radius)) for one in own)) for own in self._bounds]))
 
     def moment_radius(self, confidence: float = 0.95) -> float:
         """As :meth:`NashClassifier.moment_radius`; for ``average="macro"`` it holds for all labels at once."""
@@ -337,11 +331,12 @@ class NashFScore(RowFunctions, MomentRadius, ClassifierMixin, BaseEstimator):
         A positive answer pays from ``fixed_point_ / (1 + beta^2)`` on, not from 1/2: where labels are that probable
         ``p`` is mixed, and many rows have exactly that ``q``.
         """
+        check_is_fitted(self)
         return self._played(X, "q" if self.smoothing_ else "p")
 
     @lazily
     def decision_function(self, X: Any) -> np.ndarray:
-        """Scores less ``threshold_``, (n,) or (n, labels): positive where ``classes_[1]``, or the label, is predicted."""
+        """Scores less ``threshold_``, (n,) or (n, labels): positive where ``classes_[1]`` or the label is predicted."""
         leads = self._leads(X)
         leads = leads - self.threshold_.astype(leads.dtype, copy=False)
         return leads.ravel() if self.average is None else leads

@@ -1,16 +1,18 @@
 """The loss of any game, solved on the host.
 
 Scores on another device are copied to the host once and ``q - y`` back once; instances of one size are solved
-together, by as many threads as PyTorch uses where the game's solver is compiled.
+together, by as many threads as PyTorch uses where the game's solver is compiled. A loss may bring a kernel of its own
+for a device; what that leaves unsolved is finished on the host.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import count
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -19,9 +21,24 @@ from torch import Tensor
 
 from nashlearn.game import Equilibrium, Game, flat, inner
 from nashlearn.torch.checks import check_settings, lengths_of, reduced, sum_type
+from nashlearn.torch.host import from_host, on_host
 from nashlearn.torch.operators import by_instance, operator
 
 __all__ = ["GameLoss"]
+
+
+class Kernel(Protocol):
+    """Games on a device, for a loss that has a faster way there than by the host."""
+
+    def takes(self, scores: Tensor, target: Tensor) -> bool:
+        """Whether it plays games of such scores and labels."""
+        ...
+
+    def play(
+        self, scores: Tensor, target: Tensor, mask: Tensor | None, smoothing: float, tol: float
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """Losses and gaps (b,), ``q - y`` and ``p`` shaped as scores, and which instances (b,) are solved."""
+        ...
 
 
 class _Table:
@@ -33,8 +50,8 @@ class _Table:
     _names = count()
     _open: ClassVar[WeakValueDictionary[str, _Table]] = WeakValueDictionary()
 
-    def __init__(self, game: Game | Callable[[int], Game]):
-        self.game, self.name = game, f"table {next(self._names)}"
+    def __init__(self, game: Game | Callable[[int], Game], kernel: Kernel | None = None, compiled: bool = False):
+        self.game, self.kernel, self.compiled, self.name = game, kernel, compiled, f"table {next(self._names)}"
         self.sized = not hasattr(game, "vertex")
         self.of: Callable[[int], Any] = lambda n: game
         if self.sized:
@@ -48,7 +65,7 @@ class _Table:
         return cls._open[name]
 
     def __reduce__(self) -> tuple[type, tuple]:  # a copy is another table
-        return _Table, (self.game,)
+        return _Table, (self.game, self.kernel, self.compiled)
 
     def whole(self, scores: Tensor, mask: Tensor | None) -> Game:
         """The game of instances without padding, of whose shape the scores must be."""
@@ -72,8 +89,8 @@ class _Table:
     def groups(self, scores: Tensor, mask: Tensor | None) -> Iterator[tuple[np.ndarray, int, Game, np.ndarray]]:
         """Rows, size, game and float64 scores of the instances of each size but 0."""
         self.whole(scores, mask)
-        x = scores.detach().cpu().to(torch.float64).numpy()
-        sizes = np.full(len(x), x.shape[1]) if mask is None else lengths_of(mask.cpu()).numpy()
+        x = on_host(scores.detach()).to(torch.float64).numpy()
+        sizes = np.full(len(x), x.shape[1]) if mask is None else lengths_of(on_host(mask)).numpy()
         for n in np.unique(sizes[sizes > 0]).tolist():
             rows, game = np.flatnonzero(sizes == n), self.of(n)
             yield rows, n, game, x[_part(rows, game.shape)]
@@ -84,11 +101,26 @@ def _part(rows: np.ndarray, shape: tuple[int, ...]) -> tuple:
     return rows, *(slice(m) for m in shape)
 
 
-def _solve(game: Game, scores: np.ndarray, smoothing: float, tol: float) -> tuple[Equilibrium, np.ndarray]:
+def _solve(
+    game: Game, scores: np.ndarray, smoothing: float, tol: float, threads: int
+) -> tuple[Equilibrium, np.ndarray]:
     """The equilibrium, and which instances count: those without NaN or +inf."""
     kept = np.all(flat(scores) < np.inf, axis=1)
-    found = game.solve(scores[kept], smoothing=smoothing, tol=tol, n_jobs=torch.get_num_threads())
-    return found, kept
+    return game.solve(scores[kept], smoothing=smoothing, tol=tol, n_jobs=threads), kept
+
+
+def _solve_each(table: _Table, groups: list, smoothing: float, tol: float) -> list[tuple[Equilibrium, np.ndarray]]:
+    """The equilibria of each group: one group after another, or all at once where the solver is compiled."""
+    threads, total = torch.get_num_threads(), sum(len(rows) for rows, *_ in groups)
+    if not table.compiled or len(groups) < 2 or threads == 1:
+        return [_solve(game, x, smoothing, tol, threads) for _, _, game, x in groups]
+    with ThreadPoolExecutor(threads) as pool:
+        shares = [max(1, round(threads * len(rows) / total)) for rows, *_ in groups]
+        waiting = [
+            pool.submit(_solve, game, x, smoothing, tol, share)
+            for (_, _, game, x), share in zip(groups, shares, strict=True)
+        ]
+        return [one.result() for one in waiting]
 
 
 def _vertices(game: Game, labels: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -113,20 +145,41 @@ def _shaped(game: Game, labels: np.ndarray) -> np.ndarray:
 
 def _play(scores: Tensor, target: Tensor, mask: Tensor | None, table: str, smoothing: float, tol: float) -> Tensor:
     """The loss and ``q - y``, zero in the padding, as (b, 1 + scores of an instance): one array, one copy."""
-    labels = target.cpu().numpy()
+    own = _Table.named(table)
+    own.whole(scores, mask)
+    if own.kernel is None or not own.kernel.takes(scores, target):
+        return _play_on_host(scores, target, mask, own, smoothing, tol)
+    loss, _, change, _, solved = own.kernel.play(scores, target, mask, smoothing, tol)
+    played = torch.cat([loss[:, None], change.flatten(1)], 1)
+    if not solved.all():
+        rows = (~solved).nonzero()[:, 0]
+        rest = None if mask is None else mask[rows]
+        played[rows] = _play_on_host(scores[rows], target[rows], rest, own, smoothing, tol, rows.cpu().numpy())
+    return played
+
+
+def _play_on_host(
+    scores: Tensor, target: Tensor, mask: Tensor | None, table: _Table, smoothing: float, tol: float,
+    numbers: np.ndarray | None = None,
+) -> Tensor:  # fmt: skip
+    """The same by the host; ``numbers`` are those of the instances in errors."""
+    labels = on_host(target).numpy()
     if len(labels) != len(scores):
         raise ValueError(f"target must have a label for each of the {len(scores)} instances; got {len(labels)}")
     played = np.zeros((len(scores), 1 + scores[:1].numel()))
     change = played[:, 1:].reshape(scores.shape)
-    for rows, n, game, x in _Table.named(table).groups(scores, mask):
-        y = _vertices(game, labels[rows] if mask is None else labels[rows, :n], rows)
-        found, kept = _solve(game, x, smoothing, tol)
+    groups, truth = list(table.groups(scores, mask)), []
+    for rows, n, game, _ in groups:
+        named = rows if numbers is None else numbers[rows]
+        truth.append(_vertices(game, labels[rows] if mask is None else labels[rows, :n], named))
+    solved = _solve_each(table, groups, smoothing, tol)
+    for (rows, _, game, x), y, (found, kept) in zip(groups, truth, solved, strict=True):
         own = np.full(x.shape, np.nan)
         own[kept] = found.q - y[kept]
         change[_part(rows, game.shape)] = own
         played[rows, 0] = np.nan
         played[rows[kept], 0] = found.entropy + inner(flat(x[kept]), flat(own[kept]))
-    return torch.from_numpy(played).to(sum_type(scores.dtype)).to(scores.device)
+    return from_host(torch.from_numpy(played).to(sum_type(scores.dtype)), scores.device)
 
 
 def _fake(scores: Tensor, target: Tensor, mask: Tensor | None, table: str, smoothing: float, tol: float) -> Tensor:
@@ -164,6 +217,8 @@ class GameLoss(torch.nn.Module):
         Gap of an instance to aim at.
     reduction : {"mean", "sum", "none"}
         The mean is over instances; ``"none"`` gives one loss for each.
+    kernel : Kernel, optional
+        Plays the games on a device, as :class:`nashlearn.torch.MatchingLoss` does on CUDA.
 
     Notes
     -----
@@ -184,6 +239,8 @@ class GameLoss(torch.nn.Module):
     True
     """
 
+    _compiled = False  # whether games may be solved by several threads at once
+
     def __init__(
         self,
         game: Game | Callable[[int], Game],
@@ -191,11 +248,12 @@ class GameLoss(torch.nn.Module):
         smoothing: float = 0.0,
         tol: float = 1e-7,
         reduction: str = "mean",
+        kernel: Kernel | None = None,
     ):
         super().__init__()
         check_settings(reduction, smoothing, tol)
         self.smoothing, self.tol, self.reduction = float(smoothing), float(tol), reduction
-        self._table = _Table(game)
+        self._table = _Table(game, kernel, self._compiled)
 
     def forward(self, scores: Any, target: Any, mask: Tensor | None = None) -> Tensor:
         """The loss for labels ``target`` (b, ...), as the game's ``vertex`` takes them: a tensor, an array or a list.
@@ -216,13 +274,26 @@ class GameLoss(torch.nn.Module):
     def predict_proba(self, scores: Any, mask: Tensor | None = None) -> Tensor:
         """The predictor's strategy ``p`` (b, \\*option_shape), zero in the padding."""
         scores = _packed(scores)
-        p = np.zeros((len(scores), *self._table.whole(scores, mask).option_shape))
-        for rows, _, game, x in self._table.groups(scores, mask):
-            found, kept = _solve(game, x, self.smoothing, self.tol)
-            own = np.full((len(rows), *game.option_shape), np.nan)
-            own[kept] = found.p
-            p[_part(rows, game.option_shape)] = own
-        return torch.from_numpy(p).to(scores.dtype).to(scores.device)
+        return self._solve_on_host(scores, mask)[2].to(scores.dtype)
+
+    def _solve_on_host(self, scores: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Values (b,), ``q``, ``p`` and gaps (b,) in float64, zero in the padding, on the device of the scores."""
+        options = self._table.whole(scores, mask).option_shape
+        (value, gap), q = np.zeros((2, len(scores))), np.zeros(scores.shape)
+        p = np.zeros((len(scores), *options))
+        groups = list(self._table.groups(scores, mask))
+        solved = _solve_each(self._table, groups, self.smoothing, self.tol)
+        for (rows, _, game, _), (found, kept) in zip(groups, solved, strict=True):
+            for whole, place, part in (
+                (value, (rows,), found.value), (gap, (rows,), found.gap),
+                (q, _part(rows, game.shape), found.q), (p, _part(rows, game.option_shape), found.p),
+            ):  # fmt: skip
+                own = np.full((len(rows), *part.shape[1:]), np.nan)
+                own[kept] = part
+                whole[place] = own
+        at = scores.device
+        first, second, third, fourth = (from_host(torch.from_numpy(x), at) for x in (value, q, p, gap))
+        return first, second, third, fourth
 
     @torch.no_grad()
     def predict(self, scores: Any, mask: Tensor | None = None) -> Tensor:

@@ -1,4 +1,7 @@
-"""The compiled games on tensors in main memory, without copies, on as many threads as PyTorch uses."""
+"""The compiled games on tensors in main memory, without copies, on as many threads as PyTorch uses.
+
+What lies on a CUDA device is copied through page-locked memory, once in either direction.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from nashlearn.kernels.tempered import temper_rows
 from nashlearn.solvers.threads import in_threads
 from nashlearn.torch.checks import sum_type
 
-__all__ = ["GAMES", "solve"]
+__all__ = ["GAMES", "from_host", "on_host", "solve"]
 
 _WORTH_A_THREAD = 1 << 16  # scores
 
@@ -27,6 +30,19 @@ GAMES = {
     "abstain": lambda k, params, price: games.abstain(k, price),
     "cost": lambda k, params, price: games.cost(params.reshape(-1, k)),
 }
+
+
+def on_host(x: torch.Tensor) -> torch.Tensor:
+    """A tensor in main memory."""
+    if x.device.type != "cuda":
+        return x.cpu()
+    there = torch.empty(x.shape, dtype=x.dtype, pin_memory=True)
+    return there.copy_(x)
+
+
+def from_host(x: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """A tensor on a device, which need not wait for it."""
+    return x.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else x.to(device)
 
 
 @lru_cache(maxsize=32)

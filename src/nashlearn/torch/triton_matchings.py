@@ -22,6 +22,7 @@ import triton
 import triton.language as tl
 
 from nashlearn.torch.triton_pivots import eliminate, substitute
+from nashlearn.torch.triton_rows import halves, number
 
 __all__ = ["LARGEST", "Room", "solve"]
 
@@ -201,9 +202,11 @@ def _bound(c, v, inside, real):
 
 @triton.jit
 def _play(
-    scores, target, lengths, loss, gaps, change, reply, solved, keep, factor, size, mu, tol, most, N: tl.constexpr
-):
+    scores, target, lengths, loss, gaps, change, reply, solved, keep, factor, size, low, high, tol, most,
+    N: tl.constexpr,
+):  # fmt: skip
     pid = tl.program_id(0).to(tl.int64)
+    mu = number(low, high, tl.float64)
     given = tl.load(lengths + pid).to(tl.int32)
     n = tl.maximum(given, 0)
     row = tl.arange(0, N)
@@ -244,7 +247,9 @@ def _play(
     tl.store(solved + pid, found)
 
 
-def solve(scores: torch.Tensor, target: torch.Tensor, lengths: torch.Tensor, mu: float, tol: float, room: Room) -> None:
+def solve(
+    scores: torch.Tensor, target: torch.Tensor, lengths: torch.Tensor, smoothing: float, tol: float, room: Room
+) -> None:
     """Play the games of ``scores`` (b, n, n), of which instances have ``lengths`` (b,), against ``target`` (b, n).
 
     A game is not solved, and what is written for it void, where its gap stays above ``tol (1 + n)``, where a score is
@@ -255,5 +260,6 @@ def solve(scores: torch.Tensor, target: torch.Tensor, lengths: torch.Tensor, mu:
     keep = scores.new_empty((b, 2 * N * N + 2 * N), dtype=torch.float64)
     factor = scores.new_empty((b, 5 * N * N), dtype=torch.float64)
     _play[(b,)](
-        scores, target, lengths, *room, keep, factor, size, mu, tol, _ITERATIONS, N, num_warps=_WARPS[N]
+        scores, target, lengths, *room, keep, factor, size, *halves(smoothing), tol, _ITERATIONS, N,
+        num_warps=_WARPS[N],
     )  # fmt: skip

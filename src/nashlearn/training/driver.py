@@ -72,7 +72,8 @@ class Trained:
         """The same result of the loss divided by ``unit``, whose weights and regularised objective are too.
 
         ``alpha/2 |w|^2 + mean loss(w)`` is ``unit`` times ``(unit alpha)/2 |w / unit|^2 + mean loss(w) / unit``, and
-        ``alpha |w|_1 + mean loss(w)`` is ``unit`` times ``alpha |w / unit|_1 + mean loss(w) / unit``. Dual points and what rounds have told do not change.
+        ``alpha |w|_1 + mean loss(w)`` is ``unit`` times ``alpha |w / unit|_1 + mean loss(w) / unit``. Dual points and
+        what rounds have told do not change.
         """
         return replace(
             self,
@@ -190,7 +191,9 @@ def train(
     advice: Callable[[], str] = scaling_advice,
     unit: float = 1.0,
 ) -> Trained:
-    """Minimise ``alpha/2 |w|^2 + mean loss``, or with the method's own penalty, to a relative duality gap of ``tol`` by the given method, or warn.
+    """Minimise the method's penalty plus the mean loss to a relative duality gap of ``tol``, or warn.
+
+    The penalty is ``alpha/2 |w|^2`` unless the method has another one.
 
     ``problem`` and ``alpha`` are in the units of the game. Whoever watches is told of, and gets, the result of the loss
     divided by ``unit``, see :meth:`Trained.divided`; ``start`` is in those units too.
@@ -233,7 +236,7 @@ def train(
     state: Any = None
     interrupted = False
     try:
-        with method.threads(problem):
+        with method.threads(problem), progress.watched():
             state = _saved(run, method, checkpoint)
             if state is None:
                 state = _step(run, method.init(run), checkpoint)

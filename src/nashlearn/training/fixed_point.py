@@ -1,8 +1,8 @@
 """The fixed point of a score: the ``t`` at which training for ``t`` yields ``t``.
 
 A metric of a whole sample that is a ratio of sums is at least ``t`` where some cost that depends on ``t`` is at most 0
-(:mod:`nashlearn.games.rows.fscore`). Training for the costs of ``t`` gives strategies ``p`` and ``q`` of all rows, and
-these the ratio ``R(t)``; Dinkelbach's step [dinkelbach1967]_ goes from ``t`` to ``R(t)``. The residual ``R(t) - t`` is
+(:mod:`nashlearn.games.rows.fscore`). Training for the costs of ``t`` gives strategies of all rows, and these the ratio
+``R(t)``; Dinkelbach's step [dinkelbach1967]_ goes from ``t`` to ``R(t)``. The residual ``R(t) - t`` is
 continuous, not negative at 0 and not positive at 1, so there is a root, and every fit moves one end of a bracket of it.
 Steps are those of Dinkelbach first, then of the secant through the last two residuals, and a bisection where either
 leaves the bracket or where three steps have not halved the residual. Three to eight fits are usual.
@@ -14,7 +14,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field, fields, replace
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -160,9 +160,12 @@ class FixedPoints:
 
     def restore(self, saved: Saved) -> None:
         """Know what :attr:`state` said."""
-        kinds = [int if one.name in ("fits", "since") else float for one in fields(Search)]
-        rows = saved["searches"].tolist()
-        self.searches = [Search(*(kind(value) for kind, value in zip(kinds, row, strict=True))) for row in rows]
+        searches = []
+        names = [one.name for one in fields(Search)]
+        for row in saved["searches"].tolist():
+            known: dict[str, Any] = dict(zip(names, row, strict=True))
+            searches.append(Search(**{**known, "fits": int(known["fits"]), "since": int(known["since"])}))
+        self.searches = searches
         self.steps = [Step(int(g), int(i), t, r, int(n), s, gap) for g, i, t, r, n, s, gap in saved["steps"].tolist()]
         for label, (alpha, norm, objective, gap, n_iter, error) in zip(
             saved["labels"].tolist(), saved["facts"].tolist(), strict=True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from nashlearn.training.checkpoint import Saved
+from nashlearn.training.heartbeat import PATIENCE, beating
 
 __all__ = ["Progress", "Round", "relative_gap", "scaling_advice"]
 
@@ -101,7 +103,7 @@ class Progress:
     max_iter : int
         Iterations allowed.
     verbose : int
-        Print a line for each certificate where positive.
+        Print a line for each certificate where positive, and where there was none for a while.
     max_time : float, optional
         Seconds after which training stops, once there are weights.
     callback : callable, optional
@@ -131,6 +133,7 @@ class Progress:
         self.n_iter = 0
         self.rounds: list[Round] = []
         self._began, self._before = time.perf_counter(), 0.0
+        self._spoke = self._began
 
     @property
     def gap(self) -> float:
@@ -193,6 +196,7 @@ class Progress:
     def offer(self, w: np.ndarray, primal: float, dual: float, *errors: float) -> None:
         """As :meth:`keep`, and tell whoever watches."""
         now = self.keep(w, primal, dual, *errors)
+        self._spoke = time.perf_counter()
         if self.verbose:
             print(
                 f"[nashlearn] {now.seconds:8.2f} s  iteration {now.n_iter:5d}  "
@@ -201,6 +205,20 @@ class Progress:
             )
         if self.callback is not None:
             self.callback(now)
+
+    def watched(self) -> AbstractContextManager[None]:
+        """In which to train: where ``verbose``, silence is broken."""
+        return beating(self.pulse) if self.verbose else nullcontext()
+
+    def pulse(self) -> None:
+        """Say that training goes on after a second without a word, or after a tenth of a longer run."""
+        now = time.perf_counter()
+        seconds = self._before + now - self._began
+        if now - self._spoke < max(PATIENCE, 0.1 * seconds):
+            return
+        self._spoke = now
+        known = f"gap {self.rounds[-1].gap:.2e} so far" if self.rounds else "no certificate yet"
+        print(f"[nashlearn] {seconds:8.2f} s  iteration {self.n_iter:5d}  working, {known}", flush=True)
 
     @property
     def state(self) -> dict[str, Any]:

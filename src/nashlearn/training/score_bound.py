@@ -1,14 +1,18 @@
-"""What the F-score of a strategy is at least, for all labels at the same inputs whose moments are near those of the data.
+"""What the F-score of a strategy is at least, for all labels at the same inputs with moments near those of the data.
 
-Let ``p_i`` be the probability with which row ``i`` is called positive, ``f_i`` its lead, the score of the positive label
-over that of the other, and ``y_i`` in {0, 1} its label. For every ``sigma >= 0`` and every ``q`` whose moments lie within
-``radius`` of those of the data, as in :mod:`nashlearn.training.risk`,
+Let ``p_i`` be the probability with which row ``i`` is called positive, ``f_i`` its lead, the score of the positive
+label over that of the other by some weights ``w``, and ``y_i`` in {0, 1} its label. For every ``sigma >= 0`` and every
+``q`` whose moments lie within ``radius`` of those of the data, as in :mod:`nashlearn.training.risk`,
 
     t (mean p + beta^2 mean q) - (1 + beta^2) mean pq
         <=  mean_i [t p_i + max(0, t beta^2 - (1 + beta^2) p_i + sigma f_i) - sigma f_i y_i] + sigma radius |w|,
 
-and where the right-hand side is at most 0 the F-score of the expected counts is at least ``t``. Divided by ``sigma``, in
-``u = 1 / sigma`` and ``v = t / sigma``, it is
+and where the right-hand side is at most 0 the F-score of the expected counts is at least ``t``. Any weights will do.
+Those of training are the best ones without smoothing. With smoothing the adversary's labels have an intercept of their
+own, ``mu log(tau / (1 - tau))`` at the probability ``tau`` where the predictor is indifferent; without it, the rows on
+which ``p`` is mixed are again those on which the adversary is indifferent. Both are tried.
+
+Divided by ``sigma``, in ``u = 1 / sigma`` and ``v = t / sigma``, the right-hand side is
 
     C(u, v) + radius |w|,    C(u, v) = mean_i [v p_i + max(0, v beta^2 - (1 + beta^2) p_i u + f_i) - f_i y_i],
 
@@ -26,8 +30,8 @@ import numpy as np
 
 __all__ = ["Rows", "ScoreBound", "score_bound"]
 
-_CHOSEN_ON = 8192  # rows at most on which points are chosen; they hold for all
-_RADII = np.concatenate([[0.0], np.geomspace(1e-3, 0.99, 24)])  # relative to that at which nothing is certain
+_CHOSEN_ON = 4096  # rows at most on which points are chosen; they hold for all
+_RADII = np.concatenate([[0.0], np.geomspace(1e-3, 0.99, 12)])  # relative to that at which nothing is certain
 _STEPS = 50  # of Dinkelbach's, which are few
 
 
@@ -80,10 +84,13 @@ def score_bound(rows: Rows, beta: float, norm: float, radius: float, error: floa
     own = some.omega @ (some.lead * some.y)
     # Beyond this the adversary may have no positive but where none is predicted.
     most = float(own - some.omega @ np.where(some.p > 0.0, 0.0, np.maximum(some.lead, 0.0)))
-    points = []
+    points, t = [], 1.0
     if most > 0.0:
-        slack = np.concatenate([_RADII * most, [min(radius * norm, most)]])
-        points = [found for one in np.sort(slack) if (found := _best(some, square, own - one)) is not None]
+        for slack in np.sort(np.append(_RADII * most, min(radius * norm, most))):
+            t, price = _best(some, square, own - slack, t)
+            if not (t > 0.0 and price > 0.0):
+                break
+            points.append((1.0 / price, t / price))
     u, v = np.array(points).reshape(-1, 2).T
     value = np.array([_value(rows, square, *point) for point in points]) + error
     return ScoreBound(u, v, value, norm)
@@ -95,10 +102,10 @@ def _value(rows: Rows, square: float, u: float, v: float) -> float:
     return float(omega @ (v * p + np.maximum(v * square - (1.0 + square) * u * p + lead, 0.0) - lead * y))
 
 
-def _best(rows: Rows, square: float, level: float) -> tuple[float, float] | None:
-    """The point of the largest score for ``mean f q >= level``; None where that leaves the score at 0."""
+def _best(rows: Rows, square: float, level: float, t: float) -> tuple[float, float]:
+    """The least score of any ``q`` with ``mean f q >= level``, which is at most ``t``, and the price of that."""
     p, omega = rows.p, rows.omega
-    t, mass, price = 1.0, float(omega @ p), 0.0
+    mass, price = float(omega @ p), 0.0
     for _ in range(_STEPS):
         q, price = _worst(rows, (1.0 + square) * p - t * square, level)
         below = mass + square * float(omega @ q)
@@ -106,7 +113,7 @@ def _best(rows: Rows, square: float, level: float) -> tuple[float, float] | None
         if not lower < t:
             break
         t = lower
-    return (1.0 / price, t / price) if t > 0.0 and price > 0.0 else None
+    return t, price
 
 
 def _worst(rows: Rows, gain: np.ndarray, level: float) -> tuple[np.ndarray, float]:

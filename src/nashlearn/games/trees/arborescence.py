@@ -138,9 +138,23 @@ class Arborescences:
         heads = y if self.n_labels is None else y[..., 0]
         if self.n_labels is not None and ((y[..., 1] < 0) | (y[..., 1] >= self.n_labels)).any():
             raise ValueError(f"y must hold arc labels 0..{self.n_labels - 1}")
-        for b, tree in enumerate(heads):
-            check_heads(tree, self.single_root, f"y[{b}]")
+        wrong = ~_are_trees(heads, self.single_root)
+        if wrong.any():
+            b = int(wrong.argmax())
+            check_heads(heads[b], self.single_root, f"y[{b}]")
         return y
+
+
+def _are_trees(heads: np.ndarray, single_root: bool) -> np.ndarray:
+    """Which of ``heads`` (b, n) make trees: going up 1, 2, 4, ... arcs at once ends at the root."""
+    b, n = heads.shape
+    right = ((heads >= 0) & (heads <= n)).all(axis=1)
+    up = np.zeros((b, n + 1), np.int64)
+    up[:, 1:] = np.where(right[:, None], heads, 0)
+    roots = np.count_nonzero(up[:, 1:] == 0, axis=1)
+    for _ in range(n.bit_length()):
+        up = np.take_along_axis(up, up, axis=1)
+    return right & (up == 0).all(axis=1) & ((roots == 1) if single_root else True)
 
 
 def check_heads(heads: np.ndarray, single_root: bool, name: str) -> None:

@@ -4,8 +4,8 @@ The labels ``q_t`` that answer any weights support the loss from below everywher
 
     loss(w) >= <g_t, w> + e_t,      g_t = mean Phi'(q_t - y),  e_t = mean H(q_t) - smoothing Omega(q_t),
 
-and so do the true labels ``y``, with slope 0. A mixture of slope ``g`` and offset ``e`` bounds the objective by ``e`` if
-its moments lie in the box, ``|g|_inf <= alpha``. Drawn towards the true labels every mixture comes to lie in it:
+and so do the true labels ``y``, with slope 0. A mixture of slope ``g`` and offset ``e`` bounds the objective by ``e``
+if its moments lie in the box, ``|g|_inf <= alpha``. Drawn towards the true labels every mixture comes to lie in it:
 
     alpha |w|_1 + loss(w)  >=  s e + (1 - s) e_y,      s = min(1, alpha / |g|_inf).
 """
@@ -45,7 +45,7 @@ class BoxPlanes:
     @classmethod
     def none(cls, size: int, truth: float = 0.0) -> BoxPlanes:
         """Room for planes over ``size`` weights."""
-        return cls(np.zeros((_KEPT, size)), *np.zeros((2, _KEPT)), truth=truth)
+        return cls(np.zeros((_KEPT, size)), np.zeros(_KEPT), np.zeros(_KEPT), truth)
 
     def add(self, slope: np.ndarray, entropy: float, omega: float) -> None:
         """Keep a plane, in the place of the oldest; ``omega`` is inf where unknown."""

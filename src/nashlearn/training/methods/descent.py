@@ -139,8 +139,8 @@ class Descent(Method):
         sizes. By default it follows from the curvature that the problem guesses.
     """
 
-    needs = ("evaluate", "n_weights", "complete", "curvature")
-    states = (DescentState,)
+    needs: ClassVar[tuple[str, ...]] = ("evaluate", "n_weights", "complete", "curvature")
+    states: ClassVar[tuple[type, ...]] = (DescentState,)
 
     def __init__(self, schedule: Iterable[float], target: float = 0.0, metric: np.ndarray | None = None):
         self.schedule, self.target, self.metric = list(schedule), target, metric

@@ -4,8 +4,8 @@
 
 Proximal quasi-Newton steps [scheinberg2016]_: the smooth part is replaced by a quadratic model, whose minimum with the
 penalty is sought by coordinate descent among the *working set*, the weights that are not zero and those whose moments
-lie outside the box; then a search along the step. The model is that of L-BFGS, a diagonal less a matrix of low rank. The
-labels that answer any weights are a point of the dual (:mod:`nashlearn.training.methods.box`).
+lie outside the box; then a search along the step. The model is that of L-BFGS, a diagonal less a matrix of low rank.
+The labels that answer any weights are a point of the dual (:mod:`nashlearn.training.methods.box`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class SparseState(DescentState):
     """As :class:`DescentState`; ``gradient`` is that of the loss alone."""
 
     phase: ClassVar[str] = "sparse"
-    planes: BoxPlanes
+    planes: BoxPlanes  # type: ignore[assignment]
 
 
 def violation(gradient: np.ndarray, w: np.ndarray, alpha: float) -> float:

@@ -1,9 +1,9 @@
 """Sparse weights of linear models of one label per row: proximal L-BFGS, then Newton's method where that is slow.
 
-Among a working set of some hundred weights the Hessian of the tempered loss, ``mean Phi_i' J_i Phi_i``, is cheap to form,
-from some of the rows far from the solution, and the minimum of the model is that of a lasso [lee2014]_. The exact game,
-at smoothing 0, is approached through tempered ones: their labels are a point of its dual, their weights have an exact
-objective, and what lies between the two falls with the smoothing.
+Among a working set of some hundred weights the Hessian of the tempered loss, ``mean Phi_i' J_i Phi_i``, is cheap to
+form, from some of the rows far from the solution, and the minimum of the model is that of a lasso [lee2014]_. The
+exact game, at smoothing 0, is approached through tempered ones: their labels are a point of its dual, their weights
+have an exact objective, and what lies between the two falls with the smoothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from nashlearn.training.methods.tempered import Turns, drawn_rows, evaluation_co
 from nashlearn.training.problem import Problem
 from nashlearn.training.progress import relative_gap
 
-__all__ = ["SparseRows", "SparseRowState"]
+__all__ = ["SparseRowState", "SparseRows"]
 
 _SMOOTH, _SHARPER = 0.1, 0.25  # smoothing to begin with, in units of the game's scale, and by which it falls
 _SHARPEST = 1e-10  # at which the exact game is given up
@@ -40,7 +40,7 @@ _GOOD, _BAD = 0.3, 0.1  # shares of what a model promises that a step wins
 _NEARER = 0.7  # ratio of distances of the moments by which a step is taken where rounding hides what it wins
 _SHORTEST = 1e-6
 _ROUNDED = 1e-20  # relative fall beyond which there is nothing to win
-_POLISHED = 1e-10  # relative gap that small problems are solved to
+_POLISHED, _POLISHED_EXACT = 1e-13, 1e-9  # relative gaps that small problems are solved to, at smoothing 0
 
 
 @dataclass
@@ -81,7 +81,7 @@ class SparseRows(SparseDescent):
 
     def __init__(self, target: float, scale: float):
         least = max(target, _SHARPEST * scale)
-        schedule = []
+        schedule: list[float] = []
         while not schedule or schedule[-1] > least:
             schedule.append(max(least, _SHARPER * schedule[-1] if schedule else _SMOOTH * scale))
         super().__init__(schedule, target)
@@ -92,7 +92,7 @@ class SparseRows(SparseDescent):
 
     def goal(self, problem: Any, tol: float) -> float:
         """Small problems are solved far beyond ``tol``."""
-        return min(tol, _POLISHED) if problem.small else tol
+        return min(tol, _POLISHED if self.target else _POLISHED_EXACT) if problem.small else tol
 
     def threads(self, problem: Any) -> AbstractContextManager[None]:
         """One thread of linear algebra where more would not pay."""
@@ -121,7 +121,7 @@ class SparseRows(SparseDescent):
         curvature = out.ravel()
         return self.schedule[0] * problem.k / (curvature + 1e-10 * curvature.mean() + np.finfo(np.float64).tiny)
 
-    def update(self, run: Run, state: SparseRowState) -> tuple[SparseRowState, Offer | None]:
+    def update(self, run: Run, state: Any) -> tuple[SparseRowState, Offer | None]:
         """A step, after which the model is trusted more or less."""
         value, stage, begun = state.value, state.stage, state.begun
         state, offer = super().update(run, state)
@@ -136,7 +136,7 @@ class SparseRows(SparseDescent):
                 state.sample *= 2.0
         return state, offer
 
-    def _direction(self, run: Run, state: SparseRowState) -> tuple[np.ndarray, float]:
+    def _direction(self, run: Run, state: Any) -> tuple[np.ndarray, float]:
         state.violated = violation(state.gradient, state.w, run.alpha)
         d, slope = super()._direction(run, state)
         state.promised = -slope if -slope > _ROUNDED * abs(state.value) else 0.0
