@@ -6,9 +6,9 @@ The potentials of constraint ``k`` for either player meet in a 2 x 2 block, and 
     [ -B' C ],     A and C symmetric and positive definite,
 
 which elimination with the blocks ``[[A_kk, B_kk], [-B_kk, C_kk]]`` as pivots keeps. Their determinants
-``A_kk C_kk + B_kk²`` never vanish, so that nothing is exchanged. Rows of the factor are stored in main memory, four vectors
-for each constraint, where a cache holds them: from there all threads read them in the layout that they need, and no
-tile is reduced. By symmetry its columns are the same numbers.
+``A_kk C_kk + B_kk²`` never vanish, so that nothing is exchanged. Rows of the factor are stored in main memory, four
+vectors for each constraint, where a cache holds them: from there all threads read them in the layout that they need,
+and no tile is reduced. By symmetry its columns are the same numbers.
 """
 
 from __future__ import annotations
