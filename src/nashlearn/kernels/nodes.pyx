@@ -148,6 +148,8 @@ cdef class Pattern(Compressed):
 
     def __cinit__(self, data, indices, indptr, Py_ssize_t d, Py_ssize_t k, first, label):
         self.k, self.weights = k, extent(label, "label", 0)
+        if extent(first, "first", 0) - 1 != d:  # d + 1 may overflow
+            raise ValueError(f"first must hold one number more than there are features; got {extent(first, 'first', 0)}")
         self.first = vector(first, "first", NARROW if self.narrow else INDEX, d + 1)
         self.label = <const int*> vector(label, "label", NARROW, self.weights)
         if self.narrow:
