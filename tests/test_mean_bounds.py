@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import binomtest
 
+from benchmarks import coverage
 from benchmarks.coverage import POOLS, covered
 from nashlearn import certificates
-from nashlearn.certificates import _bet, _upper, error_p_value
+from nashlearn.certificates import _bet, _paid_out, _upper, error_p_value, passed_in_turn, refuted
 from nashlearn.metrics import mean_bounds
 
 SHARES = st.floats(0.0, 1.0, allow_subnormal=False)
@@ -94,6 +95,42 @@ def test_upper_bounds_fail_as_rarely_as_they_say(monkeypatch, opening, values):
     assert uppers.min() < 0.4
 
 
+def test_samples_are_bet_on_side_by_side_as_alone():
+    rng = np.random.default_rng(0)
+    x, g = rng.random((60, 200)) ** 2, rng.uniform(0.1, 0.9, 200)
+    alone = [refuted(one, g[i : i + 1], 0.1)[0] for i, one in enumerate(x.T)]
+    assert np.array_equal(refuted(x, g, 0.1), alone) and 0 < np.mean(alone) < 1
+
+
+def test_capital_beyond_all_numbers_refutes_and_what_is_lost_never_does():
+    near = 1 - 1e-9  # a loss of 0 multiplies the capital against this mean by 1e9, one of 1 divides it by 100
+    g = np.array([near])
+    assert refuted(np.zeros(64), g, 0.01).all()
+    assert not refuted(np.ones(5000), g, 0.01).any()
+    lost = _paid_out(np.array([1e-250]), 0.99 / (1 - g), g, np.zeros((40, 1)))
+    assert not (lost >= 1.0).any()
+
+
+@pytest.mark.parametrize("wrong", [range(8), [0, 3, 4, 7], [7], [2]])
+def test_wrong_tests_pass_as_rarely_as_they_should_however_p_values_depend(wrong):
+    """The worst dependence: wrong tests pass in events that share nothing, all the others always."""
+    doubt, m, steps = 0.1, 8, 8000
+    uniform = (np.arange(steps) + 0.5) / steps
+    shift = dict(zip(wrong, np.r_[0, np.cumsum(np.diff([-1, *wrong]))], strict=False))
+    broken = 0
+    for u in uniform:
+        values = [(u - shift[i] * doubt / m) % 1.0 if i in shift else 0.0 for i in range(m)]
+        passed = passed_in_turn(values, doubt)
+        broken += any(passed[i] for i in shift)
+    assert broken / steps == pytest.approx(doubt * (max(wrong) + 1) / m, abs=2 / steps)
+
+
+def test_levels_are_inherited_from_tests_that_pass():
+    assert passed_in_turn([0.01, 0.02, 0.03], 0.03) == [True, True, True]
+    assert passed_in_turn([0.011, 0.011, 0.01], 0.03) == [False, False, True]
+    assert passed_in_turn([0.01, 0.021, 0.02], 0.03) == [True, False, False]
+
+
 def test_sorted_rows_are_bounded_as_any_others():
     losses = np.r_[np.zeros(900), np.ones(100)]
     found = mean_bounds(losses, 0, 1)
@@ -143,6 +180,16 @@ FAST = ("costs 0 to 10", "tagged sequences", "nasty: 1 % lose all", "nasty: all 
 def test_coverage_in_few_draws(name):
     found = covered(POOLS[name].make(), 40, 120, seed=1)
     assert found.coverage >= 0.95 - 2.6 * np.sqrt(0.05 * 0.95 / 120)
+
+
+def test_only_draws_that_can_miss_need_an_interval(monkeypatch):
+    losses = POOLS["nasty: few rows"].make()
+    monkeypatch.setattr(coverage, "WIDTHS", 1)
+    quick = covered(losses, 20, 120, confidence=0.5)
+    monkeypatch.setattr(coverage, "WIDTHS", 120)
+    monkeypatch.setattr(coverage, "_suspects", lambda *given: False)
+    whole = covered(losses, 20, 120, confidence=0.5)
+    assert quick[1:4] == whole[1:4] and quick.above > 0.05 and quick.below > 0.05
 
 
 @pytest.mark.slow
