@@ -1,4 +1,4 @@
-"""Bounds of a true mean: laws, exact references, and coverage in draws from populations that are known."""
+"""Bounds of a true mean: laws and exact references. How often they hold, test_coverage.py counts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import binomtest
 
-from benchmarks import coverage
-from benchmarks.coverage import POOLS, covered
 from nashlearn import certificates
 from nashlearn.certificates import _bet, _paid_out, _upper, error_p_value, passed_in_turn, refuted
 from nashlearn.metrics import mean_bounds
@@ -171,31 +169,3 @@ def test_other_bad_input():
     with pytest.raises(ValueError, match="nothing between them"):
         mean_bounds([0.5], 0, 1, binary=True)
     assert mean_bounds([3.0], 3, 3)[:3] == (3, 3, 3)
-
-
-FAST = ("costs 0 to 10", "tagged sequences", "nasty: 1 % lose all", "nasty: all or nothing, not known to be")
-
-
-@pytest.mark.parametrize("name", FAST)
-def test_coverage_in_few_draws(name):
-    found = covered(POOLS[name].make(), 40, 120, seed=1)
-    assert found.coverage >= 0.95 - 2.6 * np.sqrt(0.05 * 0.95 / 120)
-
-
-def test_only_draws_that_can_miss_need_an_interval(monkeypatch):
-    losses = POOLS["nasty: few rows"].make()
-    monkeypatch.setattr(coverage, "WIDTHS", 1)
-    quick = covered(losses, 20, 120, confidence=0.5)
-    monkeypatch.setattr(coverage, "WIDTHS", 120)
-    monkeypatch.setattr(coverage, "_suspects", lambda *given: False)
-    whole = covered(losses, 20, 120, confidence=0.5)
-    assert quick[1:4] == whole[1:4] and quick.above > 0.05 and quick.below > 0.05
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", POOLS)
-def test_coverage_in_ten_thousand_draws(name):
-    losses = POOLS[name].make()
-    found = covered(losses, POOLS[name].sizes[0], 10_000)
-    assert found.coverage >= 0.95 - 2.6 * np.sqrt(0.05 * 0.95 / 10_000)
-    assert found.width <= 1.07 * found.binomial
