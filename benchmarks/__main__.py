@@ -11,6 +11,7 @@ PARTS = (
     "costs",
     "training",
     "tempered",
+    "sparse",
     "kernels",
     "growth",
     "memory",
@@ -18,6 +19,7 @@ PARTS = (
     "matching",
     "trees",
     "markov",
+    "coverage",
     "scale_out",
 )
 ON_DEVICE = (
@@ -26,6 +28,7 @@ ON_DEVICE = (
     "torch_costs",
     "torch_chains",
     "torch_head",
+    "torch_words",
     "torch_structures",
     "deep",
 )  # for CUDA: only when asked for by name

@@ -1,4 +1,10 @@
-"""What all tests share: a hypothesis profile, since deadlines mean nothing on a busy machine, and the papers' data."""
+"""What all tests share: one thread, a hypothesis profile without deadlines, and the papers' data."""
+
+import os
+
+# Tests run in as many processes as there are cores, where pools of threads would wait for each other. Before NumPy or
+# PyTorch is imported; tests of threads make their own.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import HealthCheck, settings

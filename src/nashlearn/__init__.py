@@ -26,6 +26,7 @@ _HOMES = {
     "Game": "nashlearn.game",
     "NashAbstainer": "nashlearn.estimators",
     "NashClassifier": "nashlearn.estimators",
+    "NashFScore": "nashlearn.estimators",
     "NashMarkovNetwork": "nashlearn.estimators",
     "NashMatcher": "nashlearn.estimators",
     "NashOrdinalClassifier": "nashlearn.estimators",

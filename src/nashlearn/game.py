@@ -151,6 +151,11 @@ class Game:
         """``<p, L q>``: what predictions ``p`` cost where the labels are ``q``, vertices or mixtures of them."""
         return inner(np.asarray(self.loss @ lifted(q, self.loss.shape[1]).T).T, lifted(p, self.loss.shape[0]))
 
+    def loss_bounds(self) -> tuple[float, float] | None:
+        """What a prediction can cost at least and at most, if the loss says it by ``bounds(labels)``; else None."""
+        bounds = getattr(self.loss, "bounds", None)
+        return None if bounds is None else bounds(self.labels)
+
     def loss_value(self, scores: np.ndarray, y: np.ndarray, smoothing: float = 0.0) -> np.ndarray:
         """The surrogate loss ``F(scores) - <scores, y>`` of each instance, for labels ``y``."""
         scores, y = np.asarray(scores), np.asarray(y)

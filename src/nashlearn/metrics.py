@@ -1,4 +1,4 @@
-"""What answers cost, as scikit-learn's tools for model selection ask for it."""
+"""What answers cost, as scikit-learn's tools for model selection ask for it, and bounds of what they will cost."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_consistent_length
 
+from nashlearn.certificates import Certified, mean_bounds
 from nashlearn.estimators._costs import NamedCosts, named_costs
 from nashlearn.estimators._labels import known_positions
 from nashlearn.games._check import cost_matrix
 from nashlearn.games.catalogue import LOSSES
 from nashlearn.games.catalogue import named_costs as costs_between
 
-__all__ = ["TaskLossScorer", "task_loss_scorer"]
+__all__ = ["Certified", "TaskLossScorer", "mean_bounds", "task_loss_scorer"]
 
 
 def task_loss_scorer(loss: Any) -> TaskLossScorer:

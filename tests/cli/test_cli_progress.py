@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import pytest
 
-from nashlearn.cli.talk import Talk, _Way
+from nashlearn.cli.talk import Talk, _Lines, _Way
 from nashlearn.training.progress import Round
 
 
@@ -34,6 +35,7 @@ def test_a_way_that_goes_back():
 
 def test_lines_where_there_is_no_terminal(capsys, monkeypatch):
     monkeypatch.setattr("nashlearn.cli.talk._EVERY", 0.0)
+    monkeypatch.setattr("nashlearn.cli.talk.PATIENCE", 0.0)
     with Talk().training("training", 1e-3, 100) as (callback, trained):
         callback(Round(7, 1.0, 1.0, 0.5, 0.5))
     assert "training: iteration 7, gap 5.0e-01" in capsys.readouterr().err and not trained.interrupted
@@ -43,3 +45,27 @@ def test_lines_where_there_is_no_terminal(capsys, monkeypatch):
     with Talk(quiet=True).counting("choosing", 4) as advance:
         advance()
     assert capsys.readouterr().err == ""
+
+
+def test_a_line_after_a_second_and_then_every_five(monkeypatch):
+    """Also where nothing is heard; then a line says how old its state is, since its time left is as old."""
+    now, lines = [50.0], []
+    monkeypatch.setattr("nashlearn.cli.talk.time", SimpleNamespace(monotonic=lambda: now[0]))
+    voice = _Lines("training", "starting", lambda text: lines.append((now[0] - 50.0, text)))
+    for eighth in range(1, 130):
+        now[0] = 50.0 + eighth / 8
+        if eighth == 60:
+            voice.hear(0.5, "halfway")
+        else:
+            voice.pulse()
+    assert lines == [
+        (0.75, "training: starting (1 s ago)"),
+        (5.75, "training: starting (6 s ago)"),
+        (10.75, "training: halfway (3 s ago)"),
+        (15.75, "training: halfway (8 s ago)"),
+    ]
+
+
+def test_a_tolerance_of_nothing_is_no_way_to_measure():
+    way = _Way(tol=0.0, max_iter=10)
+    assert way.share(Round(5, 10.0, 1.0, 0.5, 0.5)) == (0.5, "about 10 s left")

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from commands import answer, call, complaint, flowers
+from scipy.stats import binomtest
 
 import nashlearn
 from nashlearn import persistence
@@ -31,6 +32,8 @@ def test_train_evaluate_predict_and_a_report_in_four_commands(folder):
     assert trained["converged"] and trained["rows"] == 96 and trained["held_out"]["rows"] == 24
     judged = answer("evaluate", folder / "m", folder / "test.csv")
     assert judged["accuracy"] > 0.8 and judged["task_loss"] == pytest.approx(1 - judged["accuracy"])
+    bounds, exact = judged["certified"], binomtest(round(60 * judged["task_loss"]), 60).proportion_ci(0.95, "exact")
+    assert [bounds["lower"], bounds["upper"]] == pytest.approx([exact.low, exact.high]) and bounds["confidence"] == 0.95
     call("predict", folder / "m", folder / "test.csv", "--out", folder / "answers.csv")
     answers = pd.read_csv(folder / "answers.csv")
     assert np.mean(answers["prediction"] == flowers(60, seed=1)["kind"]) == pytest.approx(judged["accuracy"])

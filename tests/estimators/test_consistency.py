@@ -109,7 +109,8 @@ def population(rng):
             return L, pi
 
 
-@pytest.mark.parametrize(("smoothing", "times"), [(0.0, 1000), (0.1, 200), ("auto", 400)])
+@pytest.mark.parametrize("times", [100, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, "auto"])
 def test_the_default_decision_is_bayes_at_one_point_whatever_the_costs(smoothing, times):
     """Many populations: one input, labels weighted by their probabilities, next to no regularisation.
 

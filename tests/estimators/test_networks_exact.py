@@ -128,10 +128,11 @@ def independent_objective(model, X, y, edges):
     return 0.5 * model.alpha * squared_norm(model) + total / sum(map(len, y))
 
 
-def test_small_problems_reach_tol_and_report_the_objective_of_their_weights():
-    """200 problems at the default ``max_iter``: descent on smoothed games reached ``tol`` on few of them."""
+@pytest.mark.parametrize("count", [40, pytest.param(200, marks=pytest.mark.slow)])
+def test_small_problems_reach_tol_and_report_the_objective_of_their_weights(count):
+    """Many problems at the default ``max_iter``: descent on smoothed games reached ``tol`` on few of them."""
     reached, apart = 0, []
-    for seed in range(200):
+    for seed in range(count):
         model, X, y, edges = small_problem(seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -139,7 +140,7 @@ def test_small_problems_reach_tol_and_report_the_objective_of_their_weights():
         reached += model.dual_gap_ <= 1e-3
         expected = independent_objective(model, X, y, edges)
         apart.append(abs(model.objective_ - expected) - 1e-9 * abs(expected))
-    assert reached >= 190
+    assert reached >= 0.95 * count
     assert max(apart) <= 1e-10  # what HiGHS is accurate to
 
 

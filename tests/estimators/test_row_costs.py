@@ -32,7 +32,7 @@ def made(n: int = 80, seed: int = 0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
     y = np.argmax(X @ rng.normal(size=(3, 3)) + rng.normal(size=(n, 3)), axis=1)
-    return X, y, L * rng.exponential(size=(n, 4, 3)) * np.exp(X[:, :1, None]), rng.exponential(size=n)
+    return X, y, L * rng.uniform(0.1, 4.0, (n, 4, 3)) * np.exp(0.5 * X[:, :1, None]), rng.exponential(size=n)
 
 
 def classifier(smoothing: float = 1.0, kernel=None, **parameters):
@@ -112,7 +112,10 @@ def test_every_block_of_rows_plays_its_own_games(monkeypatch):
     problem = Problem(X, y, np.full(n, 1 / n), 0.01, game, PerClass(k, 3, 1.0))
     w = np.random.default_rng(0).normal(size=problem.n_weights)
     whole = [problem.evaluate(w, mu) for mu in (0.0, 0.5)]
+    W, Q = w.reshape(problem.shape), game.labels.vertex((y + 1) % 3)
+    sides = problem.primal(W), problem.dual(Q, W)
     problem._step = 16
+    assert (problem.primal(W), problem.dual(Q, W)) == pytest.approx(sides, rel=1e-12)
     for mu, right in zip((0.0, 0.5), whole, strict=True):
         found = problem.evaluate(w, mu)
         assert found.loss == pytest.approx(right.loss) and found.gradient == pytest.approx(right.gradient)
@@ -151,6 +154,29 @@ def test_factors_weigh_the_loss_and_not_the_moments():
     assert model.objective_ == pytest.approx(loss + 0.005 * norm, rel=1e-9)
     weighted = NashClassifier(smoothing=0, alpha=0.01).fit(X, y, sample_weight=factors)
     assert abs(weighted.objective_ - model.objective_) > 0.01
+
+
+def test_automatic_regularisation_knows_what_rows_have_at_stake():
+    """One row with a million at stake leaves the others' regularisation as it was, relative to their own costs."""
+    X, y, *_ = made()
+    plain = NashClassifier(L).fit(X, y)
+    equal = NashClassifier(L).fit(X, y, costs=np.full(80, 7.0))
+    assert equal.alpha_ == pytest.approx(plain.alpha_)
+    factors = np.ones(80)
+    factors[0] = 1e6
+    for smoothing in (0.0, 1e-3, 1.0):
+        model = NashClassifier(L, smoothing=smoothing).fit(X, y, costs=factors)
+        share = factors.mean() / 1e6
+        assert model.alpha_ == pytest.approx(plain.alpha_ * (1 + smoothing) / (share + smoothing))
+    assert NashClassifier(L, alpha=0.3).fit(X, y, costs=factors).alpha_ == 0.3
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 1.0])
+def test_an_l1_penalty_takes_costs(smoothing):
+    X, y, costs, _ = made()
+    make = lambda: NashClassifier(L, penalty="l1", alpha=0.02, smoothing=smoothing, tol=1e-4)  # noqa: E731
+    one, other = make().fit(X, y), make().fit(X, y, costs=np.broadcast_to(L, (80, 4, 3)))
+    assert agree(one, other) and make().fit(X, y, costs=costs).dual_gap_ <= 1e-4
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 1.0])
@@ -199,9 +225,9 @@ def test_answers_are_for_the_costs_of_their_rows(smoothing):
 
 def test_costs_that_are_known_are_saved():
     """By the costs of its rows a model with little regularisation pays less than by those of its loss."""
-    X, y, costs, _ = made()
+    X, y, costs, _ = made(800)
     model = NashClassifier(L, alpha=1e-5).fit(X, y, costs=costs)
-    blind = costs[np.arange(80), model.strategy(X).argmax(axis=1), y].mean()
+    blind = costs[np.arange(800), model.strategy(X).argmax(axis=1), y].mean()
     assert model.task_loss(X, y, costs=costs) < 0.8 * blind
 
 
@@ -285,7 +311,7 @@ def test_folds_have_the_costs_of_their_rows(routing, matrices):
 
 
 def test_searches_look_for_the_least_cost(routing):
-    X, y, costs, _ = made()
+    X, y, costs, _ = made(200)
     C = costs[:, :3]
     search = GridSearchCV(routed(), {"alpha": [1e-5, 10.0]}, cv=KFold(3)).fit(X, y, costs=C)
     best = NashClassifier(alpha=search.best_params_["alpha"]).fit(X, y, costs=C)

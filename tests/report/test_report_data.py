@@ -110,6 +110,21 @@ def test_certificate_and_worst_case_are_the_models() -> None:
     assert worst["measured"] == pytest.approx(np.mean([p[i] @ COSTS[:, y[i]] for i in range(y.size)]))
 
 
+@pytest.mark.parametrize(("kind", "model"), [("classification", classifier), ("abstention", abstainer)])
+def test_bounds_for_new_data_are_the_models(kind: str, model: Any) -> None:
+    _, _, X, y = flowers()
+    found, bounds = model()[-1].certify(model()[:-1].transform(X), y), section(reports()[kind], "new_data")
+    assert [bounds[name] for name in found._fields] == pytest.approx(list(found))
+    assert reports()[kind]["cards"][-1]["name"] == "New data"
+
+
+def test_bounds_for_new_sequences_are_the_models_and_frames_have_none() -> None:
+    X, y, _ = sequences(1)
+    found, bounds = tagger().certify(X, y), section(reports()["tagging"], "new_data")
+    assert [bounds[name] for name in found._fields] == pytest.approx(list(found))
+    assert "new_data" not in [one["type"] for one in reports()["tracking"]["sections"]]
+
+
 def test_a_model_without_history_is_reported() -> None:
     _, _, X, y = flowers()
     model = clone(ordinal()).fit(*flowers()[:2])

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+from itertools import pairwise
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
+from nashlearn.training import train
+from nashlearn.training.driver import Method, Offer
 from nashlearn.training.progress import Progress, relative_gap
 
 TINY = float(np.finfo(float).tiny)
@@ -89,3 +95,74 @@ def test_a_gap_above_tol_is_told():
     with pytest.warns(ConvergenceWarning, match=r"gap of 2\.00e-01, above tol=1\.00e-01"):
         progress.warn_unless(0.1, lambda: "Advice.")
     progress.warn_unless(0.2 + 1e-12, lambda: "Advice.")  # warnings are errors here
+
+
+class Clock:
+    """A clock that is set by hand, in place of the module ``time``."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def perf_counter(self):
+        return self.now
+
+    monotonic = perf_counter
+
+
+def test_silence_is_broken_after_a_second_and_later_after_a_tenth_of_the_run(monkeypatch, capsys):
+    clock = Clock()
+    monkeypatch.setattr("nashlearn.training.progress.time", clock)
+    progress, spoke = Progress(1e-3, 100, verbose=1), []
+    for i in range(1, 601):
+        clock.now = 100.0 + 0.2 * i
+        if i == 300:
+            progress.n_iter = 7
+            progress.offer(np.ones(1), 1.0, 0.5)
+        else:
+            progress.pulse()
+        if said := capsys.readouterr().out:
+            spoke.append(0.2 * i)
+            assert f"{0.2 * i:8.2f} s" in said
+            assert ("no certificate yet" in said) == (i < 300) and ("gap 5.00e-01 so far" in said) == (i > 300)
+    assert spoke[0] <= 1.0 and spoke[1] <= 2.0
+    assert all(later - sooner <= 0.1 * later + 0.4 for sooner, later in pairwise(spoke[9:]))
+    assert len(spoke) < 60  # it does not babble
+
+
+class Waits(Method):
+    """A method whose only update lasts until somebody has spoken."""
+
+    needs, states = (), ()
+
+    def __init__(self, spoken):
+        self.spoken = spoken
+
+    def init(self, run):
+        assert self.spoken.wait(60)
+        return SimpleNamespace(over=True), Offer(np.zeros(1), 1.0, 1.0)
+
+    def shape(self, problem):
+        return (1,)
+
+
+@pytest.mark.parametrize("verbose", [0, 1])
+def test_a_method_that_says_nothing_is_spoken_for(verbose, monkeypatch):
+    """From another thread, while the method is at work; and nobody speaks unasked."""
+    spoken, clock = threading.Event(), Clock()
+    monkeypatch.setattr("nashlearn.training.progress.time", clock)
+
+    def pulse(self):
+        clock.now += 1.0
+        before(self)
+        spoken.set()
+
+    before = Progress.pulse
+    monkeypatch.setattr(Progress, "pulse", pulse)
+    if not verbose:
+        spoken.set()
+    lines = []
+    monkeypatch.setattr("builtins.print", lambda text, flush: lines.append(text))
+    train(SimpleNamespace(complete=True, alpha=1.0), Waits(spoken), tol=0.1, max_iter=3, verbose=verbose)
+    assert bool(lines) == bool(verbose)
+    assert not verbose or ("no certificate yet" in lines[0] and any("objective 1" in line for line in lines))
+    assert not [thread for thread in threading.enumerate() if thread.name == "nashlearn-heartbeat"]

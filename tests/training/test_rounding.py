@@ -90,10 +90,11 @@ def train_kernel(x, y, omega, alpha):
     return list(exact(x) @ C), trained.dual_gap, x
 
 
+@pytest.mark.parametrize("count", [40, pytest.param(150, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("route", [train_per_class, train_thresholds, train_kernel])
-def test_the_gap_is_never_less_than_what_is_left(route):
+def test_the_gap_is_never_less_than_what_is_left(route, count):
     hidden, vague = 0, []
-    for seed in range(150):
+    for seed in range(count):
         x, y, omega, alpha = drawn(seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)

@@ -175,7 +175,7 @@ def test_hessians_are_derivatives_of_gradients(name, design, csr):
     w, size = rng.normal(size=problem.n_weights), problem.n_weights
     Q, P = np.empty((30, 4)), np.full((30, game.n_options), np.nan)
     problem.tempered(w, mu, Q, P)
-    hessian = module._Turns(problem, mu, Q, P, np.arange(30), problem.omega)
+    hessian = module.Turns(problem, mu, Q, P, np.arange(30), problem.omega)
     H = np.tril(hessian.matrix()) + np.tril(hessian.matrix(), -1).T
     step = 1e-6
     for v in rng.normal(size=(4, size)):
@@ -190,13 +190,12 @@ def test_drawn_rows_give_the_hessian_in_the_mean():
     problem, w = per_class(X, y, game, 0.1), np.random.default_rng(3).normal(size=12)
     Q, P = np.empty((200, 3)), np.full((200, 3), np.nan)
     problem.tempered(w, 1.0, Q, P)
-    run = type("Run", (), {"problem": problem, "rng": np.random.default_rng(4)})
-    state = type("State", (), {"sample": 60.0})
-    whole, mean = module._Turns(problem, 1.0, Q, P, np.arange(200), problem.omega).matrix(), 0.0
+    rng = np.random.default_rng(4)
+    whole, mean = module.Turns(problem, 1.0, Q, P, np.arange(200), problem.omega).matrix(), 0.0
     for _ in range(400):
-        rows, share = Tempered(1.0)._rows(run, state, Q)
+        rows, share = module.drawn_rows(problem, 60.0, Q, rng)
         assert 20 <= rows.size <= 120
-        mean = mean + module._Turns(problem, 1.0, Q, P, rows, share).matrix() / 400
+        mean = mean + module.Turns(problem, 1.0, Q, P, rows, share).matrix() / 400
     assert np.abs(mean - whole).max() <= 0.05 * np.abs(whole).max()
 
 

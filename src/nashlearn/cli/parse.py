@@ -11,10 +11,11 @@ import typer
 
 import nashlearn
 from nashlearn import parsing, report
+from nashlearn.certificates import mean_bounds
 from nashlearn.cli import options as o
 from nashlearn.cli.errors import named, read_text
 from nashlearn.cli.talk import Trained
-from nashlearn.cli.task import Examples, Predictions, Task
+from nashlearn.cli.task import CONFIDENCE, Examples, Predictions, Task, certificate
 from nashlearn.cli.tune import Fold, held_out
 from nashlearn.datasets import parse_conllu
 
@@ -120,6 +121,8 @@ class Trees(Task):
             "uas_without_punctuation": parsing.attachment(heads, truth, mask=mask),
             "complete_trees": parsing.complete_matches(heads, truth),
         }
+        wrong = [float(np.mean(own != true)) for own, true in zip(heads, truth, strict=True)]
+        found["certified"] = certificate(mean_bounds(wrong, 0.0, 1.0, CONFIDENCE))
         if relations is not None:
             names = [one.deprels for one in sentences]
             found["las"] = parsing.attachment(heads, truth, relations, names)

@@ -13,10 +13,11 @@ import typer
 
 import nashlearn
 from nashlearn import datasets, report
+from nashlearn.certificates import mean_bounds
 from nashlearn.cli import options as o
 from nashlearn.cli.costs import loss_or_costs
 from nashlearn.cli.labels import class_labels, known_labels, number, shown
-from nashlearn.cli.task import Examples, Predictions, Task
+from nashlearn.cli.task import CONFIDENCE, Examples, Predictions, Task, certificate
 from nashlearn.cli.tune import Fold, cuts, every_label
 from nashlearn.report.sections import smoothing_of
 
@@ -227,13 +228,17 @@ class Tables(Task):
                 advance()
 
     def judge(self, model: Any, held: Examples) -> dict[str, Any]:
-        """The loss of a model's answers on labelled rows, their accuracy, and for abstention how many it gave."""
+        """The loss of answers on labelled rows, its bounds on new ones, accuracy; for abstention how many it gave."""
         (X, y), last = held, model[-1]
-        answers, total = [], 0.0
+        answers, paid = [], []
         for rows, Z in self._blocks(model, X):
             answers += _answered(last, Z).tolist()
-            total += last.task_loss(Z, y[rows]) * len(y[rows])
-        found: dict[str, Any] = {"rows": int(y.size), "task_loss": total / y.size}
+            paid.append(last._losses_of_answers(Z, y[rows]))
+        values = np.concatenate([part.values for part in paid])
+        found: dict[str, Any] = {"rows": int(y.size), "task_loss": float(values.mean())}
+        found["certified"] = certificate(
+            mean_bounds(values, paid[0].low, paid[0].high, CONFIDENCE, binary=paid[0].binary)
+        )
         given = np.ones(y.size, dtype=bool)
         if hasattr(last, "abstain_label"):
             given = np.array([answer != last.abstain_label for answer in answers])

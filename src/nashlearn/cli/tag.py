@@ -17,7 +17,7 @@ from nashlearn.cli.costs import loss_or_costs
 from nashlearn.cli.errors import named, read_text
 from nashlearn.cli.labels import shown
 from nashlearn.cli.talk import Trained
-from nashlearn.cli.task import Examples, Predictions, Task
+from nashlearn.cli.task import CONFIDENCE, Examples, Predictions, Task, certificate
 from nashlearn.cli.tune import Fold, cuts, every_label
 from nashlearn.datasets import parse_columns
 
@@ -140,6 +140,7 @@ class Tags(Task):
             found["unknown_tags"] = unknown
         else:
             found["task_loss"] = tagger.task_loss(features, y)
+            found["certified"] = certificate(tagger.certify(features, y, CONFIDENCE))
         if mark_phrases(self.classes):
             found["phrase_f1"] = phrase_f1(answers, y)
         return found

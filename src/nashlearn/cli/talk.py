@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nashlearn.report.page import plain
+from nashlearn.training.heartbeat import PATIENCE, beating
 
 __all__ = ["Talk", "Trained"]
 
@@ -85,7 +86,7 @@ class Talk:
         trained, began, way = Trained(), time.monotonic(), _Way(tol, max_iter)
         with (
             warnings.catch_warnings(record=True) as caught,
-            self._bar(what, "starting (the first run compiles for a minute or two)") as show,
+            self._bar(what, "starting") as show,
         ):
             warnings.simplefilter("always")
 
@@ -105,21 +106,41 @@ class Talk:
     @contextmanager
     def _bar(self, what: str, state: str) -> Iterator[Callable[[float, str], None]]:
         """A bar that is shown a share and a state in words; now and then a line where there is no terminal."""
-        if self.quiet or not self.err.is_terminal:
-            spoke = time.monotonic()
-
-            def speak(_: float, state: str) -> None:
-                nonlocal spoke
-                if time.monotonic() - spoke >= _EVERY:
-                    spoke = time.monotonic()
-                    self.note(f"{what}: {state}")
-
-            yield speak
+        if self.quiet:
+            yield lambda share, state: None
+            return
+        if not self.err.is_terminal:
+            lines = _Lines(what, state, self.note)
+            with beating(lines.pulse):
+                yield lines.hear
             return
         columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"))
         with Progress(*columns, TimeElapsedColumn(), console=self.err, transient=True) as bar:
             task = bar.add_task(what, total=1.0, state=state)
             yield lambda share, state: bar.update(task, completed=share, state=state)
+
+
+class _Lines:
+    """States in words as lines: the first one after a second, then one in five, also where nothing new is heard."""
+
+    def __init__(self, what: str, state: str, note: Callable[[str], None]):
+        self.what, self.state, self.note = what, state, note
+        self.heard = time.monotonic()
+        self.due = self.heard + PATIENCE
+
+    def hear(self, share: float, state: str) -> None:
+        """Take note of a state, and say it if a line is due."""
+        self.state, self.heard = state, time.monotonic()
+        self.pulse()
+
+    def pulse(self) -> None:
+        """Say the state if a line is due, and how old it is."""
+        now = time.monotonic()
+        if now < self.due:
+            return
+        self.due = now + _EVERY
+        ago = now - self.heard
+        self.note(f"{self.what}: {self.state}" + (f" ({ago:.0f} s ago)" if ago >= PATIENCE else ""))
 
 
 class _Way:
@@ -132,7 +153,7 @@ class _Way:
     def share(self, now: Any) -> tuple[float, str]:
         """The share of the way, and the time left at this pace, in words."""
         iterations = min(now.n_iter / self.max_iter, 1.0)
-        if math.isfinite(now.gap):
+        if math.isfinite(now.gap) and self.tol > 0:
             gap, seconds = self.first = self.first or (max(now.gap, self.tol), now.seconds)
             whole = math.log(gap / self.tol)
             done = 1.0 if whole == 0 or now.gap <= self.tol else max(math.log(gap / now.gap) / whole, 0.0)

@@ -12,15 +12,22 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import typer
 
+from nashlearn.certificates import Certified
 from nashlearn.cli import options as o
 from nashlearn.cli.costs import costs_path
 from nashlearn.cli.talk import Talk, Trained
 from nashlearn.cli.tune import Fold, held_out
 from nashlearn.datasets.home import encoded
 
-__all__ = ["Examples", "Predictions", "Task", "taken"]
+__all__ = ["CONFIDENCE", "Examples", "Predictions", "Task", "certificate", "taken"]
 
+CONFIDENCE = 0.95  # of certificates on new data
 Examples = tuple[Any, Any]  # inputs and labels, one entry for each example
+
+
+def certificate(found: Certified) -> dict[str, Any]:
+    """Bounds of the mean loss of new examples, as the result of a command says them."""
+    return {"confidence": CONFIDENCE, **found._asdict()}
 
 
 def taken(examples: Examples, rows: Any) -> Examples:

@@ -20,7 +20,7 @@ from nashlearn.dask.collections import (
 )
 from nashlearn.dask.reduction import Partitions, travelling
 
-__all__ = ["averaged", "lazily", "mistakes", "refuse_costs"]
+__all__ = ["averaged", "gathered", "lazily", "mistakes", "refuse_costs"]
 
 
 def refuse_costs(costs: Any) -> None:
@@ -113,3 +113,26 @@ def _mistakes(estimator: Any, X: Any, y: Any, weight: Any) -> np.ndarray:
     losses, sizes = estimator._mistakes(examples, list(y))
     weight = np.ones(losses.size) if weight is None else np.asarray(list(weight), dtype=np.float64)
     return np.array([weight @ losses, weight @ sizes])
+
+
+def gathered(estimator: Any, method: str, X: Any, y: Any, **options: Any) -> Any:
+    """The losses, one for each example of a Dask collection, that a method of the estimator returns for partitions."""
+    cut = bag_partitions if is_bag(X) else row_partitions
+    parts = Partitions(cut(X, y=y), bundled=False)
+    found = parts.reduce(partial(_losses, travelling(estimator), method, bag=is_bag(X), **options), _joined)
+    if found is None:
+        raise ValueError("X must hold at least one example; all of its partitions are empty.")
+    return found
+
+
+def _losses(estimator: Any, method: str, X: Any, y: Any, *, bag: bool, **options: Any) -> Any:
+    X, y = (list(X), list(y)) if bag else (X, y)
+    empty = len(X) == 0 if bag else X.shape[0] == 0
+    return None if empty else getattr(estimator, method)(X, y, **options)
+
+
+def _joined(first: Any, second: Any) -> Any:
+    """Losses of examples in their order, those of empty partitions being None."""
+    if first is None or second is None:
+        return second if first is None else first
+    return first._replace(values=np.concatenate([first.values, second.values]))

@@ -2,6 +2,7 @@
 
 from nashlearn.estimators.abstainer import NashAbstainer
 from nashlearn.estimators.classifier import NashClassifier
+from nashlearn.estimators.fscore import NashFScore
 from nashlearn.estimators.matcher import NashMatcher
 from nashlearn.estimators.network import NashMarkovNetwork
 from nashlearn.estimators.ordinal import NashOrdinalClassifier
@@ -12,6 +13,7 @@ from nashlearn.estimators.tagger import NashTagger
 __all__ = [
     "NashAbstainer",
     "NashClassifier",
+    "NashFScore",
     "NashMarkovNetwork",
     "NashMatcher",
     "NashOrdinalClassifier",

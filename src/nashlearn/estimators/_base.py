@@ -17,6 +17,7 @@ from nashlearn.arrays import aligned
 from nashlearn.dask.answers import averaged, lazily, refuse_costs
 from nashlearn.dask.collections import is_collection
 from nashlearn.dask.rows import fit_rows
+from nashlearn.estimators._certify import CertifiedRows
 from nashlearn.estimators._deciding import DECISIONS
 from nashlearn.estimators._labels import known_positions
 from nashlearn.estimators._parameters import parameters
@@ -78,7 +79,7 @@ class Setting(NamedTuple):
     unit: float
 
 
-class BaseNash(RowTraining, RiskNash, StreamingNash, RowCostNash, ClassifierMixin, BaseEstimator):
+class BaseNash(RowTraining, RiskNash, CertifiedRows, StreamingNash, RowCostNash, ClassifierMixin, BaseEstimator):
     """A game played on linear scores. Subclasses name the game, the design and how they answer."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None) -> Any:
@@ -127,6 +128,8 @@ class BaseNash(RowTraining, RiskNash, StreamingNash, RowCostNash, ClassifierMixi
         if costs is not None:
             setting = self._with_costs(setting, costs, y.size, kept)
         self.alpha_ = self._regularisation(classes.size, total)
+        if costs is not None and isinstance(self.alpha, str):
+            self.alpha_ *= self._of_typical_costs(setting.game, omega)
         problem, method = self._posed(setting, X, codes, omega, rng)
         spread = float(np.sqrt(0.5 * (omega**2 @ problem.squared_diameters())))
         if not np.isfinite(spread):
@@ -226,7 +229,9 @@ class BaseNash(RowTraining, RiskNash, StreamingNash, RowCostNash, ClassifierMixi
         self.classes_ = classes
         self.n_iter_, self.objective_, self.dual_gap_ = trained.n_iter, trained.objective, trained.dual_gap
         self.history_ = trained.rounds
-        of_the_other = ("support_", "support_vectors_", "dual_coef_") if self._kernel is None else ("coef_", "n_nonzero_")
+        of_the_other = (
+            ("support_", "support_vectors_", "dual_coef_") if self._kernel is None else ("coef_", "n_nonzero_")
+        )
         for name in of_the_other:  # of an earlier fit with another kernel
             self.__dict__.pop(name, None)
         if self._kernel is None:

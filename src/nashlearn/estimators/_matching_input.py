@@ -110,9 +110,10 @@ def assignments(y: Any, examples: Sequence[Example]) -> list[np.ndarray]:
         if ((partners < -1) | (partners >= n2)).any():
             wrong = partners[(partners < -1) | (partners >= n2)][0]
             raise ValueError(f"y[{i}] must hold partners 0..{n2 - 1}, or -1 for none; got {wrong}.")
-        found, counts = np.unique(partners[partners >= 0], return_counts=True)
-        if (counts > 1).any():
-            raise ValueError(f"y[{i}] is not a matching: it has the partner {found[counts > 1][0]} more than once.")
+        ordered = np.sort(partners[partners >= 0])
+        twice = ordered[1:] == ordered[:-1]
+        if twice.any():
+            raise ValueError(f"y[{i}] is not a matching: it has the partner {ordered[1:][twice][0]} more than once.")
         answers.append(partners)
     return answers
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from dataclasses import KW_ONLY
 from typing import Any, NamedTuple
@@ -39,7 +40,7 @@ class Scored(NamedTuple):
         """What the networks' rows have as one array for each example."""
         found = np.empty_like(rows)
         found[self.networks.order] = rows
-        return np.split(found, self.graphs.offsets[1:-1])
+        return [found[a:b] for a, b in itertools.pairwise(self.graphs.offsets.tolist())]
 
 
 @parameters
@@ -177,8 +178,20 @@ class PlayingNetworks(NetworkTraining, StructuredNash):
         counts_mistakes = isinstance(self.loss, str) and self.loss == "zero_one"
         return float(counts_mistakes) - self.task_loss(X, y, sample_weight)
 
+    def _cost_range(self) -> tuple[float, float]:
+        costs = self._costs(self.classes_.size)
+        return float(costs.min()), float(costs.max())
+
     def _mistakes(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         scored = self._scored(X)
+        return self._lost(scored, y, scored.networks.costs[self._labels(scored)])
+
+    def _expected_mistakes(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        scored = self._scored(X)
+        return self._lost(scored, y, self._settle(scored).p @ scored.networks.costs)
+
+    def _lost(self, scored: Scored, y: Any, costs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Losses and numbers of known labels of examples, where each row would lose ``costs`` (n, k) for each label."""
         graphs, networks = scored.graphs, scored.networks
         labels, missing = labels_of(y, graphs.sizes)
         position = {label: i for i, label in enumerate(self.classes_.tolist())}
@@ -186,8 +199,8 @@ class PlayingNetworks(NetworkTraining, StructuredNash):
         if unknown:
             raise ValueError(f"y holds the label {unknown[0]!r}, which was not seen in fit; known: {self.classes_}.")
         codes = np.array([position.get(label, 0) for label in labels])
-        answers = np.empty(networks.n, dtype=np.int64)
-        answers[networks.order] = self._labels(scored)
-        losses = np.where(missing, 0.0, networks.costs[answers, codes])
+        losses = np.empty(networks.n)
+        losses[networks.order] = costs[np.arange(networks.n), codes[networks.order]]
+        losses[missing] = 0.0
         starts = graphs.offsets[:-1]
         return np.add.reduceat(losses, starts), np.add.reduceat((~missing).astype(float), starts)

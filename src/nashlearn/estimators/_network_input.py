@@ -115,10 +115,10 @@ def _stack(parts: list[Any], named: NamedFeatures | None, grow: bool, width: int
             i = int(np.searchsorted(np.cumsum(sizes), row, side="right"))
             raise ValueError(f"X[{i}] holds NaN or infinite values.")
         return matrix, sizes
-    is_sparse = sparse.issparse(parts[0])
+    first, is_sparse = type(parts[0]), sparse.issparse(parts[0])
     matrices = []
     for i, part in enumerate(parts):
-        if sparse.issparse(part) != is_sparse:
+        if type(part) is not first and sparse.issparse(part) != is_sparse:
             raise ValueError(
                 f"X[{i}] is {'not ' * is_sparse}sparse, unlike the first example; use one kind throughout."
             )
@@ -135,13 +135,16 @@ def _stack(parts: list[Any], named: NamedFeatures | None, grow: bool, width: int
             width = part.shape[1]
         if part.shape[1] != width:
             raise ValueError(f"X[{i}] has {part.shape[1]} features; expected {width}.")
-        values = part.data if is_sparse else part
-        if not np.isfinite(values).all():
-            raise ValueError(f"X[{i}] holds NaN or infinite values.")
         matrices.append(part)
     sizes = np.array([part.shape[0] for part in matrices], dtype=np.int64)
-    stacked = sparse.csr_matrix(sparse.vstack(matrices, format="csr"), dtype=np.float64) if is_sparse else None
-    return stacked if is_sparse else np.concatenate(matrices), sizes
+    if is_sparse:
+        stacked = sparse.csr_matrix(sparse.vstack(matrices, format="csr"), dtype=np.float64)
+    else:
+        stacked = np.concatenate(matrices)
+    if not np.isfinite(stacked.data if is_sparse else stacked).all():
+        infinite = [not np.isfinite(part.data if is_sparse else part).all() for part in matrices]
+        raise ValueError(f"X[{infinite.index(True)}] holds NaN or infinite values.")
+    return stacked, sizes
 
 
 def _edge_matrix(parts: list[Any], counts: np.ndarray, width: int | None) -> np.ndarray:
@@ -214,6 +217,13 @@ def labels_of(y: Any, sizes: np.ndarray, name: str = "y") -> tuple[np.ndarray, n
         if isinstance(row, (str, bytes)) or not hasattr(row, "__len__") or len(row) != n:
             raise ValueError(f"{name}[{i}] must hold one label for each of the {n} nodes of X[{i}]; got {row!r:.60}.")
         flat.extend(row.tolist() if isinstance(row, np.ndarray) else row)
+    labels = np.empty(len(flat), dtype=object)
+    labels[:] = flat
+    kinds = set(map(type, flat))
+    if kinds <= {str}:
+        return labels, np.zeros(len(flat), np.bool_)
+    if kinds <= {int}:
+        return labels, (labels == -1).astype(np.bool_)
     missing = np.array(
         [label is None or (not isinstance(label, str) and label == -1) for label in flat], dtype=np.bool_
     )
@@ -221,8 +231,6 @@ def labels_of(y: Any, sizes: np.ndarray, name: str = "y") -> tuple[np.ndarray, n
         raise ValueError(f"{name} holds NaN, which is no label; mark missing labels by None or -1.")
     if len({isinstance(label, str) for label, gone in zip(flat, missing, strict=True) if not gone}) > 1:
         raise ValueError(f"{name} must hold labels of one kind: it mixes strings with others.")
-    labels = np.empty(len(flat), dtype=object)
-    labels[:] = flat
     return labels, missing
 
 

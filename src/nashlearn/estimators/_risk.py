@@ -10,10 +10,34 @@ from sklearn.utils.validation import check_is_fitted
 from nashlearn.estimators._parameters import number
 from nashlearn.training import Trained
 
-__all__ = ["RiskNash"]
+__all__ = ["MomentRadius", "RiskNash"]
 
 
-class RiskNash:
+class MomentRadius:
+    """Estimators that know how far the moments of their data may be from what they were drawn from."""
+
+    _moment_spread: float
+
+    def moment_radius(self, confidence: float = 0.95) -> float:
+        """Radius within which the training moments lie of their expectation, given the inputs, with ``confidence``.
+
+        The moments are a mean of independent vectors, the ``i``-th within a set of diameter ``D_i``, so by
+        McDiarmid's inequality, with ``s^2 = sum_i omega_i^2 D_i^2 / 2``, the radius is
+
+            ``s (1 + sqrt(log(1 / (1 - confidence))))``.
+
+        Parameters
+        ----------
+        confidence : float
+            Between 0 and 1, both excluded.
+        """
+        check_is_fitted(self)
+        if not 0 < number(confidence, "confidence") < 1:
+            raise ValueError(f"confidence must lie between 0 and 1; got {confidence!r}.")
+        return self._moment_spread * (1.0 + float(np.sqrt(-np.log1p(-confidence))))
+
+
+class RiskNash(MomentRadius):
     """Estimators of one label per row: ``worst_case_risk`` and ``moment_radius``."""
 
     def _keep_risk(self, trained: Trained, spread: float, risk: tuple[np.ndarray, np.ndarray] | None) -> None:
@@ -28,7 +52,9 @@ class RiskNash:
         self._moment_spread = spread
 
     def worst_case_risk(self, radius: float = 0.0) -> float:
-        """Bound on the expected cost of the randomised prediction :meth:`strategy` over a set of distributions.
+        """Bound on the cost of :meth:`strategy` for other labels at the same inputs: those that it was trained on.
+
+        It says nothing about other inputs; what answers cost on new data, :meth:`certify` bounds.
 
         For every distribution of labels, given the training inputs, whose moments ``E[Phi(x)' y]`` lie within
         ``radius`` (Euclidean; with ``penalty="l1"`` by their largest difference) of those of the training data, with
@@ -55,21 +81,3 @@ class RiskNash:
         if not 0 <= number(radius, "radius") < np.inf:
             raise ValueError(f"radius must be a finite number, not negative; got {radius!r}.")
         return float(np.min(self._risk_means + float(radius) * self._weight_norm * self._sigma))
-
-    def moment_radius(self, confidence: float = 0.95) -> float:
-        """Radius within which the training moments lie of their expectation, given the inputs, with ``confidence``.
-
-        The moments are a mean of independent vectors, the ``i``-th within a set of diameter ``D_i``, so by
-        McDiarmid's inequality, with ``s^2 = sum_i omega_i^2 D_i^2 / 2``, the radius is
-
-            ``s (1 + sqrt(log(1 / (1 - confidence))))``.
-
-        Parameters
-        ----------
-        confidence : float
-            Between 0 and 1, both excluded.
-        """
-        check_is_fitted(self)
-        if not 0 < number(confidence, "confidence") < 1:
-            raise ValueError(f"confidence must lie between 0 and 1; got {confidence!r}.")
-        return self._moment_spread * (1.0 + float(np.sqrt(-np.log1p(-confidence))))

@@ -10,7 +10,7 @@ unit, not the costs: predictions are told those of their own rows, or else play 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -55,6 +55,16 @@ class RowCostNash:
         # The unit of own losses need not be their largest cost: it is one grade where labels are grades.
         estimator._temper(game.largest * (self._largest / self._game.largest))
         return setting._replace(game=game, mu=estimator._mu, unit=estimator._unit)
+
+    def _of_typical_costs(self, game: Any, omega: np.ndarray) -> float:
+        """What ``alpha="auto"`` is multiplied by where most rows have less at stake than the largest cost ``s``.
+
+        With ``r`` the mean of the rows' largest costs over ``s``, losses are of the size of ``(r + m) / (1 + m)``, and
+        those of equal rows are of the size of 1. Regularisation is relative to that, so that it is still what
+        LogisticRegression's ``C = 1`` would be.
+        """
+        m: float = cast(Any, self).smoothing_
+        return (1.0 + m) / (game.typical(omega) + m)
 
     def _charged(self, paid: np.ndarray, costs: Any) -> np.ndarray:
         """What rows pay by their ``costs`` (n,), where they would pay these by the estimator's own loss."""

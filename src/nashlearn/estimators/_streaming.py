@@ -22,6 +22,10 @@ _OF_STREAMS = 1e-3  # alpha="auto": nobody knows how many rows a stream will hav
 def _linear(estimator: Any) -> bool:
     if estimator.kernel is not None:
         raise AttributeError(f"partial_fit is linear and needs kernel=None; got {estimator.kernel!r}.")
+    if estimator.penalty != "l2":
+        raise AttributeError(
+            f"partial_fit needs penalty='l2'; got {estimator.penalty!r}: its averages of weights are not sparse."
+        )
     return True
 
 
@@ -61,7 +65,6 @@ class StreamingNash:
         """
         estimator: Any = self
         estimator._check_parameters()
-        refuse_box(self, "for partial_fit, whose averages of weights are not sparse")
         stream: Stream | None = self.__dict__.get("_stream")
         known = self._known_classes(classes, stream is None)
         fitted = hasattr(self, "coef_") and np.array_equal(known, self.classes_)

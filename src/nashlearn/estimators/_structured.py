@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from nashlearn.dask.answers import mistakes
 from nashlearn.dask.bags import bag_problem
 from nashlearn.dask.collections import is_collection
+from nashlearn.estimators._certify import CertifiedStructures
 from nashlearn.estimators._parameters import Training, check_parameters, number, parameters
 from nashlearn.training.driver import Method
 from nashlearn.training.opening import train_as_asked
@@ -97,13 +98,13 @@ class StructuredTraining(Training):
     n_jobs: int | None = None
 
 
-class StructuredNash(StructuredTraining, BaseEstimator):
+class StructuredNash(StructuredTraining, CertifiedStructures, BaseEstimator):
     """A game played on linear scores of the parts of an output.
 
     Subclasses read examples (``_read``), say what is to be known of all of them (``_facts``, ``_sums``), build the
     training problem of some or all (``_problem``), keep the weights (``_store``), and answer (``predict``,
-    ``_mistakes``). None of the first four touches the estimator, so that data which are refused leave an earlier fit as
-    it was.
+    ``_mistakes``, ``_expected_mistakes``). None of the first four touches the estimator, so that data which are refused
+    leave an earlier fit as it was.
 
     Training and the games behind predictions are in costs; weights, scores and the objective are of the loss divided by
     ``s (1 + m)``, where ``s`` is the largest cost (:meth:`_largest_cost`) and ``m`` the parameter ``smoothing``, so
@@ -227,6 +228,10 @@ class StructuredNash(StructuredTraining, BaseEstimator):
         """Loss of each example's prediction, and its number of predicted variables."""
         raise NotImplementedError
 
+    def _expected_mistakes(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """As :meth:`_mistakes`, for predictions drawn from :meth:`strategy`, in expectation."""
+        raise NotImplementedError
+
     def _check_parameters(self) -> None:
         check_parameters(self)
 
@@ -251,7 +256,9 @@ class StructuredNash(StructuredTraining, BaseEstimator):
         return 1.0 - self.task_loss(X, y, sample_weight)
 
     def worst_case_risk(self, radius: float = 0.0) -> float:
-        """Bound on the expected cost per variable of predictions drawn from :meth:`strategy` over many distributions.
+        """Bound on the cost per variable of :meth:`strategy` for other outputs at the inputs that it was trained on.
+
+        It says nothing about other inputs; what predictions cost on new data, :meth:`certify` bounds.
 
         For every distribution of outputs, given the training inputs, whose moments lie within ``radius``
         (Euclidean) of those of the training data,

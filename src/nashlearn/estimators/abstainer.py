@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
 from dataclasses import KW_ONLY
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from nashlearn import games
+from nashlearn.certificates import Certified, Losses, checked_confidence, error_p_value
 from nashlearn.dask.answers import lazily
-from nashlearn.estimators._parameters import parameters
+from nashlearn.dask.collections import is_collection
+from nashlearn.estimators._labels import known_positions
+from nashlearn.estimators._parameters import number, parameters
 from nashlearn.estimators._per_class import PerClassNash
 
 __all__ = ["NashAbstainer"]
 
 _LEAST = 1e-100  # prices below are lost in products
+# Of calibrate, known before any data are.
+_PRICES = (0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.75, 1.0)
 
 
 @parameters
@@ -78,6 +85,119 @@ class NashAbstainer(PerClassNash):
         if not self.smoothing_:
             return self.classes_[scores.argmax(axis=1)]
         return self.classes_[self._most_probable(scores, self._play(scores, costs), costs)]
+
+    _certifies: ClassVar = {
+        "predict_or_abstain": "_losses_of_answers",
+        "strategy": "_losses_of_strategy",
+        "predict": "_errors",
+        "answered": "_errors_where_answered",
+        "abstentions": "_abstentions",
+    }
+
+    def certify(self, X: Any, y: Any, confidence: float = 0.95, *, of: str | None = None) -> Certified:
+        """As :meth:`NashClassifier.certify`, of one of five means.
+
+        Parameters
+        ----------
+        X, y, confidence
+            As there.
+        of : str, default="predict_or_abstain"
+            ``"predict_or_abstain"``: the mean cost of these answers, as :meth:`task_loss` has it. ``"strategy"``: that
+            of answers drawn from :meth:`strategy`. ``"predict"``: the share of wrong labels where it never abstains.
+            ``"answered"``: the share of wrong labels among the rows that :meth:`predict_or_abstain` answers, the ``n``
+            of what is returned. ``"abstentions"``: the share of rows where it abstains.
+        """
+        return super().certify(X, y, confidence, of=of)
+
+    def _wrong(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Whether the answer to each row is not its label, and whether there is one."""
+        options, codes = self._answers(X), known_positions(self.classes_, y, "was not seen in fit; known")
+        check_consistent_length(options, codes)
+        return options != codes, options < self.classes_.size
+
+    def _errors(self, X: Any, y: Any) -> Losses:
+        known_positions(self.classes_, y, "was not seen in fit; known")
+        check_consistent_length(answers := self.predict(X), y)
+        return Losses((answers != np.asarray(y)).astype(float), 0.0, 1.0, binary=True)
+
+    def _errors_where_answered(self, X: Any, y: Any) -> Losses:
+        wrong, answered = self._wrong(X, y)
+        return Losses(wrong[answered].astype(float), 0.0, 1.0, binary=True)
+
+    def _abstentions(self, X: Any, y: Any) -> Losses:
+        return Losses((~self._wrong(X, y)[1]).astype(float), 0.0, 1.0, binary=True)
+
+    def calibrate(
+        self, X: Any, y: Any, max_loss: float, confidence: float = 0.95, *, prices: Sequence[float] = _PRICES
+    ) -> Any:
+        """The same model at the largest price for which few of its answers are provably wrong, from data held out.
+
+        With probability ``confidence`` over the draw of these rows, at most the share ``max_loss`` of the rows to come
+        that the returned model answers gets a wrong label: the error where it answers is what is kept, however often
+        it abstains. What :meth:`certify` asks of the data is asked here: drawn like those to come, not trained on.
+
+        Weights stay as they are. With smoothing, the price moves how far ahead a label must be to be answered, so that
+        every price gives a rule, and lower prices abstain more. The rules of all ``prices`` are tested in turn, from
+        the lowest on, by exact binomial tests of the rows that they answer. Each has an equal share of the doubt
+        ``1 - confidence``, and inherits that of the one before it where this was certified, the fallback procedure
+        [wiens2003]_; so all that are certified are right at once, and the one that answers most may be taken.
+
+        Parameters
+        ----------
+        X, y : rows and their labels
+            In memory.
+        max_loss : float
+            Share of wrong labels among answered rows, between 0 and 1.
+        confidence : float, default=0.95
+        prices : sequence of float, optional
+            Increasing, between 0 and 1, fixed before these rows were seen. By default 16 from 0.005 to 1.
+
+        Returns
+        -------
+        NashAbstainer
+            A copy with the ``abstain_cost`` that was chosen. Its ``worst_case_risk`` is NaN: that was of another price.
+
+        Raises
+        ------
+        ValueError
+            Where no price can be certified: too few rows, or too small a ``max_loss``. The message says how near it
+            came. Only a model that always abstains would keep the promise then.
+        """
+        check_is_fitted(self)
+        doubt = 1.0 - checked_confidence(confidence)
+        if not 0 < number(max_loss, "max_loss") < 1:
+            raise ValueError(f"max_loss must lie between 0 and 1, both excluded; got {max_loss!r}.")
+        if is_collection(X):
+            raise TypeError("calibrate takes rows in memory; compute a sample of the Dask collection first.")
+        if not self.smoothing_:
+            raise ValueError("calibrate needs smoothing > 0: without, prices up to 1/2 all give the same answers.")
+        grid = np.asarray(prices, dtype=np.float64)
+        if grid.ndim != 1 or not grid.size or not (np.diff(grid) > 0).all() or not (0 < grid[0] <= grid[-1] <= 1):
+            raise ValueError(f"prices must increase, all of them above 0 and at most 1; got {prices!r:.200}.")
+        best, level, least = None, 0.0, 1.0  # level: of the next test, without its own share
+        for price in grid.tolist():
+            rule = self._priced_at(price)
+            wrong, answered = rule._wrong(X, y)
+            errors, n = int((wrong & answered).sum()), int(answered.sum())
+            value = error_p_value(errors, n, float(max_loss))
+            level, least = level + doubt / grid.size, min(least, value)
+            if value <= level:
+                best = rule
+            else:
+                level = 0.0
+        if best is None:
+            raise ValueError(
+                f"No price can be certified to keep max_loss={max_loss!r} with confidence {confidence!r} on "
+                f"{len(wrong)} rows: the least p-value is {least:.2g}. Give more rows, or ask for less."
+            )
+        return best
+
+    def _priced_at(self, price: float) -> Any:
+        """A copy that answers at another price, by the same scores."""
+        rule = copy.copy(self)
+        rule.abstain_cost, rule._game = price, games.abstain(self.classes_.size, price)
+        rule._risk_means = np.full_like(self._risk_means, np.nan)
+        return rule
 
     def _answers(self, X: Any, costs: Any = None) -> np.ndarray:
         return self._play(self._scores(X), costs).p.argmax(axis=1)

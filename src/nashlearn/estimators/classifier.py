@@ -204,6 +204,9 @@ class NashClassifier(DecidingNash, PerClassNash):
         matrix = self._game.costs if self._priced is None else self._priced
         return self._charged(matrix[options, known_positions(known, y, where)], costs)
 
+    def _all_costs(self) -> np.ndarray:
+        return self._game.costs if self._priced is None else self._priced
+
     @averaged
     def score(self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None) -> float:
         """The metric that ``loss`` names: accuracy for ``"zero_one"``, minus :meth:`task_loss` for all others.

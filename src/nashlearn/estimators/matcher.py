@@ -231,6 +231,16 @@ class NashMatcher(EntryNash):
         wrong = [np.count_nonzero(a != b) for a, b in zip(predicted, answers, strict=True)]
         return np.array(wrong, dtype=np.float64), np.array([len(a) for a in answers], dtype=np.float64)
 
+    def _expected_mistakes(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        p, answers = self.strategy(X), assignments(y, examples(X))
+        alone = self.partial_  # else nobody stays so, and the last column is a partner's
+        hits = [
+            float((one[np.arange(own.size), own] * (alone | (own >= 0))).sum())
+            for one, own in zip(p, answers, strict=True)
+        ]
+        sizes = np.array([own.size for own in answers], dtype=np.float64)
+        return sizes - hits, sizes
+
 
 def _some_alone(given: list[Example], answers: list[np.ndarray]) -> bool:
     """Whether some element may or must stay alone."""

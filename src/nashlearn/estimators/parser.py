@@ -242,3 +242,10 @@ class NashParser(EntryNash):
         wrong = [np.count_nonzero((a != b) & (b >= 0)) for a, b in zip(predicted, answers, strict=True)]
         known = [np.count_nonzero(b >= 0) for b in answers]
         return np.array(wrong, dtype=np.float64), np.array(known, dtype=np.float64)
+
+    def _expected_mistakes(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        p = self.strategy(X)
+        answers = true_heads(y, np.array([len(one) for one in p]), bool(self.single_root))
+        hits = [float(one[np.flatnonzero(own >= 0), own[own >= 0]].sum()) for one, own in zip(p, answers, strict=True)]
+        known = np.array([np.count_nonzero(own >= 0) for own in answers], dtype=np.float64)
+        return known - hits, known

@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from nashlearn.certificates import Certified, Losses
 from nashlearn.dask.answers import lazily
 from nashlearn.equilibrium import best_vertices
 from nashlearn.estimators._entries import EntryNash
@@ -140,6 +141,7 @@ class NashPredictor(EntryNash):
     (True, True)
     """
 
+    _certifies: ClassVar = {"predict": "_bounded_losses", "strategy": "_bounded_losses_of_strategy"}
     _accurate = 1e-9
     _stages = (0.1, 0.02, 0.004, 8e-4, 1.6e-4, 3.2e-5)  # of smoothing, in units of the loss of an entry
 
@@ -270,6 +272,43 @@ class NashPredictor(EntryNash):
         cases = zip(games.games, self._predictions(games, scores), truth, strict=True)
         lost = [game.task_loss(game.options.vertex(np.asarray(own)[None]), q[None])[0] for game, own, q in cases]
         return np.array(lost, dtype=np.float64), np.ones(len(lost))
+
+    def _expected_mistakes(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        games, scores = self._scored(X)
+        cases = zip(games.games, self._strategies(games, scores), games.split(_vertices(y, games)), strict=True)
+        lost = [game.task_loss(p[None], q[None])[0] for game, p, q in cases]
+        return np.array(lost, dtype=np.float64), np.ones(len(lost))
+
+    def certify(
+        self, X: Any, y: Any, confidence: float = 0.95, *, of: str | None = None, bounds: Any = None
+    ) -> Certified:
+        """As :meth:`NashTagger.certify`, of the mean loss of an example, in the units of the game.
+
+        Parameters
+        ----------
+        X, y, confidence, of
+            As there.
+        bounds : (low, high), optional
+            What an example can lose at least and at most. Needed where ``game`` is a function, as games of examples
+            to come may be larger, and where the game does not say: see ``loss_bounds`` of :class:`nashlearn.Game`.
+        """
+        check_is_fitted(self)
+        known: Any = getattr(self.game, "loss_bounds", None)
+        found = bounds if bounds is not None or known is None else known()
+        try:
+            low, high = map(float, found)
+        except (TypeError, ValueError):
+            raise ValueError(
+                "bounds must be (low, high), what an example can lose at least and at most: the game does not say; got "
+                f"{bounds!r}."
+            ) from None
+        return self._certified(X, y, confidence, of, {"bounds": (low, high)})
+
+    def _bounded_losses(self, X: Any, y: Any, *, bounds: tuple[float, float]) -> Losses:
+        return Losses(self._mistakes(X, y)[0], *bounds)
+
+    def _bounded_losses_of_strategy(self, X: Any, y: Any, *, bounds: tuple[float, float]) -> Losses:
+        return Losses(self._expected_mistakes(X, y)[0], *bounds)
 
 
 def _features(X: Any) -> list[Any]:

@@ -6,6 +6,7 @@ are solved in one call of its ``solve``, whatever the game is, in pieces that do
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -37,14 +38,25 @@ class Batch:
 
     def __init__(self, games: Sequence[Game]):
         self.games = list(games)
-        self.offset = _offsets([game.shape for game in self.games])
-        self.option_offset = _offsets([game.option_shape for game in self.games])
+        self.offset = _offsets([math.prod(game.shape) for game in self.games])
+        self.option_offset = _offsets([math.prod(game.option_shape) for game in self.games])
+        self._pieces = self._cut()
+
+    def _cut(self) -> list[np.ndarray]:
+        """Examples that are solved together."""
         members: dict[int, list[int]] = {}
         for i, game in enumerate(self.games):
             members.setdefault(id(game), []).append(i)
-        self._pieces = [
-            np.array(same[at : at + _PIECE]) for same in members.values() for at in range(0, len(same), _PIECE)
-        ]
+        return [np.array(same[at : at + _PIECE]) for same in members.values() for at in range(0, len(same), _PIECE)]
+
+    def part(self, examples: np.ndarray) -> Batch:
+        """The games of some examples, in the order of their numbers."""
+        found = copy.copy(self)
+        found.games = [self.games[i] for i in examples.tolist()]
+        found.offset = _offsets(np.diff(self.offset)[examples])
+        found.option_offset = _offsets(np.diff(self.option_offset)[examples])
+        found._pieces = found._cut()
+        return found
 
     def __len__(self) -> int:
         return len(self.games)
@@ -66,13 +78,12 @@ class Batch:
         def play(i: int) -> Equilibrium:
             piece = self._pieces[i]
             game = self.games[piece[0]]
-            own = _gathered(scores, self.offset, piece).reshape(len(piece), *game.shape)
+            own = scores[_places(self.offset, piece)].reshape(len(piece), *game.shape)
             before = None if start is None else start.state[i]
             found = game.solve(own, smoothing=smoothing, tol=tol, n_jobs=1, start=before)
             value[piece], gap[piece], entropy[piece], risk[piece] = found.value, found.gap, found.entropy, found.risk
             for entries, offset, rows in ((q, self.offset, found.q), (p, self.option_offset, found.p)):
-                for at, row in zip(offset[piece].tolist(), rows, strict=True):
-                    entries[at : at + row.size] = row.ravel()
+                entries[_places(offset, piece)] = rows.reshape(len(piece), -1)
             return found
 
         state = threads(joblib.effective_n_jobs(n_jobs))(play, [(i,) for i in range(len(self._pieces))])
@@ -83,15 +94,18 @@ class Batch:
         found: list[Any] = [None] * len(self.games)
         for piece in self._pieces:
             game = self.games[piece[0]]
-            own = _gathered(scores, self.offset, piece).reshape(piece.size, *game.shape)
+            own = scores[_places(self.offset, piece)].reshape(piece.size, *game.shape)
             for i, label in zip(piece.tolist(), game.argmax(own), strict=True):
                 found[i] = label
         return found
 
     def vertices(self, labels: Sequence[Any]) -> np.ndarray:
         """The vertices that ``labels`` name, one for each example, as the scores lie."""
-        pairs = zip(self.games, labels, strict=True)
-        return np.concatenate([np.zeros(0), *(game.vertex(np.asarray(y)[None]).ravel() for game, y in pairs)])
+        found = np.empty(self.offset[-1])
+        for piece in self._pieces:
+            own = np.array([labels[i] for i in piece.tolist()])
+            found[_places(self.offset, piece)] = self.games[piece[0]].vertex(own).reshape(len(piece), -1)
+        return found
 
     def split(self, entries: np.ndarray) -> list[np.ndarray]:
         """Entries that lie as the scores do, as one array for each example."""
@@ -104,11 +118,10 @@ class Batch:
         return [part.reshape(game.option_shape) for part, game in zip(parts, self.games, strict=True)]
 
 
-def _offsets(shapes: Sequence[tuple[int, ...]]) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum([math.prod(shape) for shape in shapes])]).astype(np.int64)
+def _offsets(sizes: Sequence[int] | np.ndarray) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
-def _gathered(entries: np.ndarray, offset: np.ndarray, piece: np.ndarray) -> np.ndarray:
-    """The entries of examples of one size."""
-    size = offset[piece[0] + 1] - offset[piece[0]]
-    return np.concatenate([entries[at : at + size] for at in offset[piece].tolist()])
+def _places(offset: np.ndarray, piece: np.ndarray) -> np.ndarray:
+    """Where the entries of examples of one size are, a row for each."""
+    return offset[piece, None] + np.arange(offset[piece[0] + 1] - offset[piece[0]])

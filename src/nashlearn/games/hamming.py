@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 __all__ = ["Hamming"]
@@ -37,6 +39,16 @@ class Hamming:
     def T(self) -> _Transposed:
         """The operator ``L.T @ p = weights <unit, p> - weights * p``."""
         return _Transposed(self)
+
+    def bounds(self, labels: Any) -> tuple[float, float] | None:
+        """0, and what the heaviest vertex of ``labels`` weighs: as much is lost where all of its parts are missed.
+
+        None where some weight is negative.
+        """
+        if (self.weights < 0).any():
+            return None
+        weights = self.weights.reshape(1, *getattr(labels, "shape", self.weights.shape))
+        return 0.0, float((weights * np.asarray(labels.vertex(labels.argmax(weights)))).sum())
 
     def __matmul__(self, q: np.ndarray) -> np.ndarray:
         """``L @ q`` for a point (dim,) or points as columns (dim, n)."""

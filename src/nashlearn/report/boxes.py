@@ -70,7 +70,8 @@ def tracking_report_data(
 
     drawn = judged.shown("boxes", "Matched boxes", draw)
     sections.append({**drawn, "origin": [0.0, 0.0] if frame_size is not None else low, "size": size})
-    return judged.report("tracking", measures, sections, "wrong links per box")
+    # Frames that follow each other are no independent draws.
+    return judged.report("tracking", measures, sections, "wrong links per box", None)
 
 
 def _step(boxes: Any, moment: Any, truth: np.ndarray, answer: np.ndarray) -> dict[str, Any]:

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from nashlearn.certificates import Losses, mean_bounds
+
 __all__ = [
-    "Measure", "certificate", "comparison", "confusion", "likely", "positions", "risk", "smoothing_of", "strings",
-    "thinned",
+    "Measure", "certificate", "comparison", "confusion", "likely", "new_data", "positions", "risk", "smoothing_of",
+    "strings", "thinned",
 ]  # fmt: skip
 
 _REPLICATES = 2000
@@ -204,12 +206,25 @@ def risk(estimator: Any, unit: str, measured: float | None, largest: float | Non
     every = np.unique([*np.linspace(0.0, reach, _RADII), *radii]) if np.isfinite(reach) else np.zeros(1)
     return {
         "type": "risk",
-        "title": "Worst case",
+        "title": "Other labels at the same inputs",
         "unit": unit,
         "points": [[r, float(estimator.worst_case_risk(r))] for r in every.tolist()],
         "marks": [[c, r] for c, r in zip(_CONFIDENCES, radii, strict=False)],
         "measured": measured,
         "largest": largest,
+    }
+
+
+def new_data(losses: Losses, confidence: float, unit: str, examples: str) -> dict[str, Any]:
+    """Bounds of the true mean loss, from the examples of the report, which the model was not trained on."""
+    return {
+        "type": "new_data",
+        "title": "On new data",
+        "unit": unit,
+        "examples": examples,
+        "confidence": confidence,
+        "largest": losses.high,
+        **mean_bounds(losses.values, losses.low, losses.high, confidence, binary=losses.binary)._asdict(),
     }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from nashlearn.certificates import Losses
 from nashlearn.report.sections import Measure
 from nashlearn.report.summary import Page
 
@@ -61,9 +62,17 @@ class Structured:
         section = {"type": kind, "title": title, "unit": self.unit, "n": self.mistakes.size}
         return {**section, "n_wrong": int((self.mistakes > 0).sum()), "items": draw(rows)}
 
-    def report(self, kind: str, measures: Any, sections: list[Any], unit: str, largest: float = 1.0) -> dict[str, Any]:
-        """The whole report; ``unit`` and ``largest`` are those of the worst case."""
-        return self.page.report(kind, self.model, self.answers, measures, self.unit, sections, (unit, None, largest))
+    def shares(self) -> Losses:
+        """The share of parts of each example that differ from the truth."""
+        parts = self.bottom[:, 0]
+        return Losses(self.mistakes[parts > 0] / parts[parts > 0], 0.0, 1.0)
+
+    def report(
+        self, kind: str, measures: Any, sections: list[Any], unit: str, losses: Losses | None, largest: float = 1.0
+    ) -> dict[str, Any]:
+        """The whole report; ``unit`` and ``largest`` are those of the worst case, ``losses`` those of examples."""
+        worst = (unit, None, largest)
+        return self.page.report(kind, self.model, self.answers, measures, self.unit, sections, worst, losses)
 
 
 def answered(model: Any, baselines: Mapping[str, Any] | None, X: Any, sizes: list[int]) -> dict[str, list[np.ndarray]]:

@@ -8,8 +8,9 @@ from typing import Any, TypedDict
 
 import numpy as np
 
+from nashlearn.certificates import Losses
 from nashlearn.report.page import plain
-from nashlearn.report.sections import certificate, comparison, risk, smoothing_of
+from nashlearn.report.sections import certificate, comparison, new_data, risk, smoothing_of
 
 __all__ = ["Page", "PageOptions", "figure"]
 
@@ -50,17 +51,30 @@ class Page:
     random_state: int = 0
 
     def report(
-        self, kind: str, model: Any, names: Iterable[str], measures: Any, unit: str, own: list[Any], worst: Any
+        self,
+        kind: str,
+        model: Any,
+        names: Iterable[str],
+        measures: Any,
+        unit: str,
+        own: list[Any],
+        worst: Any,
+        losses: Losses | None,
     ) -> dict[str, Any]:
         """The whole of a report as plain data: a summary, comparison, sections of its own, certificate and worst case.
 
-        ``worst`` has the unit of the worst case, what was measured of it and the largest cost.
+        ``worst`` has the unit of the worst case, what was measured of it and the largest cost. ``losses`` are those of
+        the examples, None where they are not independent: no bound for new data follows from those.
         """
         from nashlearn import __version__
 
         compared = comparison(list(names), measures, unit, self.confidence, self.random_state)
-        sections = [compared, *own, certificate(model), risk(model, *worst)]
-        said = [_cost(compared), _against(compared), _certified(sections[-2]), _guaranteed(sections[-1])]
+        proofs = [certificate(model), risk(model, *worst)]
+        said = [_cost(compared), _against(compared), _certified(proofs[0]), _guaranteed(proofs[1])]
+        if losses is not None:
+            proofs.insert(0, new_data(losses, self.confidence, worst[0], unit))
+            said[-1] = _on_new_data(proofs[0])
+        sections = [compared, *own, *proofs]
         facts = {**(self.facts or {}), **_parameters(model)}
         found = {
             "kind": kind,
@@ -115,6 +129,15 @@ def _certified(section: Mapping[str, Any]) -> Said:
     reached = "as near as was asked" if gap <= tol else f"not as near as the {figure(tol, True)} asked: train longer"
     within = "0.001 %" if gap < 1e-5 else figure(gap, True)
     return card, f"Training is proven to be within {within} of the best objective{smooth}, {reached}."
+
+
+def _on_new_data(section: Mapping[str, Any]) -> Said:
+    lower, upper, unit = figure(section["lower"]), figure(section["upper"]), section["unit"]
+    confidence = f"{100 * section['confidence']:g} % confidence"
+    words = (
+        f"On new {section['examples']}, drawn like these, it has between {lower} and {upper} {unit}, with {confidence}."
+    )
+    return ("New data", upper, f"{unit} at most, with {confidence}"), words
 
 
 def _guaranteed(section: Mapping[str, Any]) -> Said:

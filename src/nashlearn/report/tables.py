@@ -7,6 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from nashlearn.certificates import Losses, price_range
 from nashlearn.report.baselines import Stakes, split
 from nashlearn.report.sections import Measure, confusion, likely, positions, strings, thinned
 from nashlearn.report.summary import Page, PageOptions
@@ -122,7 +123,8 @@ class _Table(Stakes):
         names, costs = (self.answer_names, self.label_names), self.costs
         matrix = confusion(self.options[:, 0], self.labels, *names, costs, "rows", self.examples, self.aligned)
         worst = (unit, expected, float(costs.max()))
-        return self.page.report(kind, self.estimator, self.answerers, measures, "rows", [*own, matrix], worst)
+        losses = Losses(costs[self.options[:, 0], self.labels], *price_range(costs))
+        return self.page.report(kind, self.estimator, self.answerers, measures, "rows", [*own, matrix], worst, losses)
 
 
 def _short(value: Any) -> str:

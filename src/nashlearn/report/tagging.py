@@ -7,6 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from nashlearn.certificates import Losses, price_range
 from nashlearn.report.sections import Measure, confusion, likely, positions
 from nashlearn.report.structured import Structured, answered
 from nashlearn.report.summary import Page, PageOptions
@@ -55,11 +56,12 @@ def tagging_report_data(
     costs = np.hstack([costs, np.full((len(known), len(labels) - len(known)), costs.max())])
     codes, given = _coded(truth, labels), _coded(own, labels)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    measures, unit = [judged.wrong("Wrong tags")], "wrong tags per token"
+    measures, unit, losses = [judged.wrong("Wrong tags")], "wrong tags per token", judged.shares()
     if not np.array_equal(costs[:, : len(known)], 1.0 - np.eye(len(known))):
         unit = "cost per token"
         paid = judged.stacked(lambda one: (np.add.reduceat(costs[_coded(one, known), codes], starts), sizes))
         measures.insert(0, Measure("Mean cost", *paid))
+        losses = Losses(paid[0][:, 0] / paid[1][:, 0], *price_range(costs))
     if mark_phrases(labels):
         marked = [phrases(one) for one in truth]
 
@@ -94,7 +96,7 @@ def tagging_report_data(
         judged.shown("sequences", "Tagged sequences", draw),
         confusion(given, codes, texts[: len(known)], texts, costs, "tokens", lambda cell: list(map(in_context, cell))),
     ]
-    return judged.report("tagging", measures, sections, unit, float(costs.max()))
+    return judged.report("tagging", measures, sections, unit, losses, float(costs.max()))
 
 
 def _coded(labels: Sequence[np.ndarray], known: list[Any]) -> np.ndarray:

@@ -80,7 +80,7 @@ def parsing_report_data(
         ]
 
     sections = [judged.shown("trees", "Trees", draw), _by_length(own, truth)]
-    return judged.report("parsing", measures, sections, "wrong heads per word")
+    return judged.report("parsing", measures, sections, "wrong heads per word", judged.shares())
 
 
 def _by_length(answers: Sequence[np.ndarray], truth: Sequence[np.ndarray]) -> dict[str, Any]:

@@ -81,7 +81,7 @@ class MatchingLoss(_ElementLoss):
 
     ``target[i, j]`` is the column matched with row ``j``; padding takes the last rows and columns of an instance.
     On CUDA instances of up to 32 elements are solved where they are, in float64, by an interior point method, each with
-    a certified gap (:mod:`nashlearn.torch.triton_matchings`). Those whose gap stays above ``tol (1 + n)``, those
+    a certified gap (``nashlearn.torch.triton_matchings``). Those whose gap stays above ``tol (1 + n)``, those
     with pairs forbidden by -inf and larger ones are finished on the host, on as many threads as PyTorch uses, as all
     are without Triton; :meth:`solve` tells which.
 

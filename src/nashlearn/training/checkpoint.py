@@ -95,6 +95,10 @@ class Checkpoint:
             raise ValueError(f"checkpoint must lie in a folder that can be written to; {self.path.parent} cannot.")
         self._next = time.perf_counter() + _SECONDS
 
+    def part(self, suffix: str, what: str) -> Checkpoint:
+        """The checkpoint of a part of this run, ``what``, in a file beside this one whose name ends in ``suffix``."""
+        return Checkpoint(self.path.with_name(self.path.name + suffix), f"{self.fingerprint} {what}")
+
     def load(self) -> Saved | None:
         """The state in the file, None where there is no file; an error where it is damaged, foreign or another's."""
         try:

@@ -47,6 +47,8 @@ class Trained:
         How wrong rounding may have made ``objective``.
     penalty : Penalty
         What was added to the mean loss.
+    interrupted : bool
+        Whether a key was pressed, or a callback said so.
     """
 
     w: np.ndarray
@@ -59,6 +61,7 @@ class Trained:
     rounds: list[Round] = field(default_factory=list)
     error: float = 0.0
     penalty: Penalty = SQUARED
+    interrupted: bool = False
 
     @property
     def loss(self) -> float:
@@ -69,7 +72,8 @@ class Trained:
         """The same result of the loss divided by ``unit``, whose weights and regularised objective are too.
 
         ``alpha/2 |w|^2 + mean loss(w)`` is ``unit`` times ``(unit alpha)/2 |w / unit|^2 + mean loss(w) / unit``, and
-        ``alpha |w|_1 + mean loss(w)`` is ``unit`` times ``alpha |w / unit|_1 + mean loss(w) / unit``. Dual points and what rounds have told do not change.
+        ``alpha |w|_1 + mean loss(w)`` is ``unit`` times ``alpha |w / unit|_1 + mean loss(w) / unit``. Dual points and
+        what rounds have told do not change.
         """
         return replace(
             self,
@@ -187,7 +191,9 @@ def train(
     advice: Callable[[], str] = scaling_advice,
     unit: float = 1.0,
 ) -> Trained:
-    """Minimise ``alpha/2 |w|^2 + mean loss``, or with the method's own penalty, to a relative duality gap of ``tol`` by the given method, or warn.
+    """Minimise the method's penalty plus the mean loss to a relative duality gap of ``tol``, or warn.
+
+    The penalty is ``alpha/2 |w|^2`` unless the method has another one.
 
     ``problem`` and ``alpha`` are in the units of the game. Whoever watches is told of, and gets, the result of the loss
     divided by ``unit``, see :meth:`Trained.divided`; ``start`` is in those units too.
@@ -228,8 +234,9 @@ def train(
     alpha = problem.alpha if alpha is None else alpha
     run = Run(problem, alpha, tol, progress, rng, _fitting(start, method, method.shape(problem), alpha, unit))
     state: Any = None
+    interrupted = False
     try:
-        with method.threads(problem):
+        with method.threads(problem), progress.watched():
             state = _saved(run, method, checkpoint)
             if state is None:
                 state = _step(run, method.init(run), checkpoint)
@@ -239,13 +246,14 @@ def train(
     except KeyboardInterrupt:
         if (offer := method.rescue(run, state)) is not None:
             progress.keep(*offer)
+        interrupted = True
         progress.interrupted()
     progress.warn_unless(tol, lambda: method.advice(run, advice), method.unit)
-    w, error = progress.w, progress.primal_error
-    Q, norm = method.dual_point(state), method.norm(problem, w)
+    w, Q = progress.w, method.dual_point(state)
     found = Trained(
-        w, Q, alpha, norm, progress.primal, progress.gap, progress.n_iter, progress.rounds, error, method.penalty
-    )
+        w, Q, alpha, method.norm(problem, w), progress.primal, progress.gap, progress.n_iter, progress.rounds,
+        error=progress.primal_error, penalty=method.penalty, interrupted=interrupted,
+    )  # fmt: skip
     return found.divided(unit)
 
 

@@ -109,9 +109,13 @@ class GameProblem:
         self.n_weights = moments.size
         self._last: Equilibrium | None = None
 
+    def scores(self, w: np.ndarray) -> Any:
+        """Those of all examples at ``w``."""
+        return self.design.scores(w)
+
     def play(self, w: np.ndarray, smoothing: float) -> Equilibrium:
         """The equilibria at ``w``, sought from the last ones."""
-        scores = self.design.scores(w)
+        scores = self.scores(w)
         found = self.games.solve(scores, smoothing=smoothing, tol=self.tol, n_jobs=self.n_jobs, start=self._last)
         self._last = found
         return found

@@ -10,16 +10,16 @@ from nashlearn.training.checkpoint import Checkpoint
 from nashlearn.training.driver import Method, Trained, train
 from nashlearn.training.fingerprint import fingerprint
 
-__all__ = ["train_as_asked"]
+__all__ = ["asked_checkpoint", "train_as_asked"]
 
 # These say how long and how loudly to train, or how to answer, not what to train: a checkpoint outlives a change.
 _OF_THE_RUN = {
     "tol", "max_iter", "max_time", "checkpoint", "callback", "verbose", "n_jobs", "cache_size", "warm_start",
-    "decision", "abstain_label",
+    "decision", "abstain_label", "zero_division",
 }  # fmt: skip
 
 
-def _opened_checkpoint(estimator: Any, *data: Any) -> Checkpoint | None:
+def asked_checkpoint(estimator: Any, *data: Any) -> Checkpoint | None:
     """The checkpoint that the estimator asks for, of this estimator's training on these data."""
     if estimator.checkpoint is None:
         return None
@@ -54,6 +54,6 @@ def train_as_asked(
         verbose=estimator.verbose,
         max_time=estimator.max_time,
         callback=estimator.callback,
-        checkpoint=_opened_checkpoint(estimator, *data),
+        checkpoint=asked_checkpoint(estimator, *data),
         **more,
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from nashlearn.training.checkpoint import Saved
+from nashlearn.training.heartbeat import PATIENCE, beating
 
 __all__ = ["Progress", "Round", "relative_gap", "scaling_advice"]
 
@@ -54,12 +56,11 @@ def relative_gap(primal: float, dual: float) -> float:
 def scaling_advice(matrices: Iterable[Any] = ()) -> str:
     """What to say of the scale of the features, given arrays (..., d) or sparse matrices (n, d) of them."""
     squares: Any = 0.0
-    for X in matrices:
-        rows: Any = X.tocsr() if sparse.issparse(X) else np.asarray(X).reshape(-1, np.shape(X)[-1])
-        for start in range(0, rows.shape[0], _BLOCK):  # a copy of all would double the memory of training
-            block = rows[start : start + _BLOCK]
-            block = block.multiply(block) if sparse.issparse(X) else np.square(block.astype(np.float64))
-            squares = squares + np.asarray(block.sum(axis=0), dtype=np.float64).ravel()
+    for rows in _blocks(matrices):
+        if sparse.issparse(rows):
+            squares = squares + np.asarray(rows.multiply(rows).sum(axis=0), dtype=np.float64).ravel()
+        else:
+            squares = squares + np.einsum("ij,ij->j", rows, rows, dtype=np.float64)
     sizes = np.sqrt(np.atleast_1d(squares))
     sizes = sizes[sizes > 0.0]
     ratio = sizes.max() / sizes.min() if sizes.size else 1.0
@@ -69,6 +70,27 @@ def scaling_advice(matrices: Iterable[Any] = ()) -> str:
         f"scale the features, say by sklearn.preprocessing.StandardScaler: they differ in size by a factor of "
         f"{ratio:.0e}, which slows training and regularises the small ones away"
     )
+
+
+def _blocks(matrices: Iterable[Any]) -> Iterator[Any]:
+    """Rows of matrices, many at a time: of large ones in parts, as a copy would double the memory of training."""
+    small: list[np.ndarray] = []
+    waiting = 0
+    for X in matrices:
+        if sparse.issparse(X):
+            rows = X.tocsr()
+        else:
+            rows = np.asarray(X).reshape(-1, np.shape(X)[-1])
+            if len(rows) < _BLOCK:
+                small.append(rows)
+                waiting += len(rows)
+                if waiting < _BLOCK:
+                    continue
+                rows, small, waiting = np.concatenate(small), [], 0
+        for start in range(0, rows.shape[0], _BLOCK):
+            yield rows[start : start + _BLOCK]
+    if small:
+        yield np.concatenate(small)
 
 
 class Progress:
@@ -81,7 +103,7 @@ class Progress:
     max_iter : int
         Iterations allowed.
     verbose : int
-        Print a line for each certificate where positive.
+        Print a line for each certificate where positive, and where there was none for a while.
     max_time : float, optional
         Seconds after which training stops, once there are weights.
     callback : callable, optional
@@ -111,6 +133,7 @@ class Progress:
         self.n_iter = 0
         self.rounds: list[Round] = []
         self._began, self._before = time.perf_counter(), 0.0
+        self._spoke = self._began
 
     @property
     def gap(self) -> float:
@@ -173,6 +196,7 @@ class Progress:
     def offer(self, w: np.ndarray, primal: float, dual: float, *errors: float) -> None:
         """As :meth:`keep`, and tell whoever watches."""
         now = self.keep(w, primal, dual, *errors)
+        self._spoke = time.perf_counter()
         if self.verbose:
             print(
                 f"[nashlearn] {now.seconds:8.2f} s  iteration {now.n_iter:5d}  "
@@ -181,6 +205,20 @@ class Progress:
             )
         if self.callback is not None:
             self.callback(now)
+
+    def watched(self) -> AbstractContextManager[None]:
+        """In which to train: where ``verbose``, silence is broken."""
+        return beating(self.pulse) if self.verbose else nullcontext()
+
+    def pulse(self) -> None:
+        """Say that training goes on after a second without a word, or after a tenth of a longer run."""
+        now = time.perf_counter()
+        seconds = self._before + now - self._began
+        if now - self._spoke < max(PATIENCE, 0.1 * seconds):
+            return
+        self._spoke = now
+        known = f"gap {self.rounds[-1].gap:.2e} so far" if self.rounds else "no certificate yet"
+        print(f"[nashlearn] {seconds:8.2f} s  iteration {self.n_iter:5d}  working, {known}", flush=True)
 
     @property
     def state(self) -> dict[str, Any]:

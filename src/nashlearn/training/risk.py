@@ -22,13 +22,17 @@ from nashlearn.kernels.loss import gain_rows
 __all__ = ["gains", "problem_risk", "risk_means", "sigmas"]
 
 
-def sigmas(smoothing: float) -> np.ndarray:
+_ROOM = 4.0  # a largest cost so many times that of a game without scores is nothing unusual
+
+
+def sigmas(smoothing: float, typical: float = 1.0) -> np.ndarray:
     """Values of ``sigma``, 1 and 0 among them; ``smoothing`` is relative to the largest cost.
 
     The larger the smoothing, the larger are scores beside costs: the best values lie around ``1 / (1 + smoothing)`` or
-    below where labels may be any, and above 1 where regularisation has made the scores small.
+    below where labels may be any, and above 1 where regularisation has made the scores small. Where most costs are much
+    smaller than the largest, ``typical`` is their size relative to that, and values go down as far.
     """
-    return np.concatenate([[0.0], np.geomspace(0.1 / (1.0 + smoothing), 1.0, 12), [2.0, 4.0]])
+    return np.concatenate([[0.0], np.geomspace(0.1 * typical / (1.0 + smoothing), 1.0, 12), [2.0, 4.0]])
 
 
 def gains(game: Any, p: np.ndarray) -> np.ndarray:
@@ -57,7 +61,8 @@ def problem_risk(
 
     ``parts`` are slices of the examples of ``problem`` and their scores at ``w``.
     """
-    sigma = sigmas(smoothing)
+    game = problem.game
+    sigma = sigmas(smoothing, min(1.0, _ROOM * game.scale / game.largest))
     means = np.zeros(sigma.size)
     for part, scores in parts:
         means += risk_means(problem.game.part(part), scores, problem.y[part], problem.omega[part], mu, sigma)

@@ -56,9 +56,9 @@ class RowGame(Game):
         Either game is solved exactly, up to rounding; ``tol`` matters only where rounding is worse than that, ``start``
         only with smoothing.
         """
-        scores, smoothing = self._checked(scores), not_negative("smoothing", smoothing)
         # Asking joblib takes as long as a row, and where there is one piece nothing hangs on its answer.
-        jobs = 1 if n_jobs is None and len(scores) <= _PIECE else joblib.effective_n_jobs(n_jobs)
+        jobs = 1 if n_jobs is None and np.shape(scores)[:1] <= (_PIECE,) else joblib.effective_n_jobs(n_jobs)
+        scores, smoothing = self._checked(scores, jobs), not_negative("smoothing", smoothing)
         found = self.equilibria(scores, smoothing, jobs, start)
         self._warn(found.gap, tol)
         return found
@@ -91,9 +91,8 @@ class RowGame(Game):
         if n_jobs == 1 or n <= _PIECE:
             play(self.params.compiled(), *arrays)
         else:
-            cuts = [slice(i, i + _PIECE) for i in range(0, n, _PIECE)]
-            pieces = [(self.part(cut).params.compiled(), *(array[cut] for array in arrays)) for cut in cuts]
-            threads(min(n_jobs, len(cuts)))(play, pieces)
+            pieces = [(self.part(cut).params.compiled(), *(array[cut] for array in arrays)) for cut in _cuts(n)]
+            threads(min(n_jobs, len(pieces)))(play, pieces)
         return Equilibrium(value, q, p, gap, entropy, risk)
 
     def risk(self, q: np.ndarray, scores: np.ndarray | None = None) -> np.ndarray:
@@ -116,7 +115,7 @@ class RowGame(Game):
                 stacklevel=3,
             )
 
-    def _checked(self, scores: np.ndarray) -> np.ndarray:
+    def _checked(self, scores: np.ndarray, n_jobs: int = 1) -> np.ndarray:
         """Scores of the right shape and of a type that is compiled."""
         scores = np.asarray(scores)
         if scores.dtype not in _COMPILED:
@@ -128,7 +127,10 @@ class RowGame(Game):
             raise ValueError(f"scores must have shape (n, {self.n_labels}); got {scores.shape}{hint}")
         scores = np.require(scores, requirements=("C", "A"))
         top = np.empty(len(scores), scores.dtype)
-        kernels.top_rows(scores, top)
+        if n_jobs == 1 or len(scores) <= _PIECE:
+            kernels.top_rows(scores, top)
+        else:
+            threads(n_jobs)(kernels.top_rows, [(scores[cut], top[cut]) for cut in _cuts(len(scores))])
         if not np.isfinite(top).all():
             if np.isposinf(top).any():
                 raise ValueError(f"scores must be finite or -inf; row {np.isposinf(top).argmax()} holds +inf")
@@ -137,3 +139,8 @@ class RowGame(Game):
 
     def _possible(self, top: np.ndarray) -> None:
         """Refuse rows whose largest score leaves no label."""
+
+
+def _cuts(n: int) -> list[slice]:
+    """Pieces of ``n`` rows for threads."""
+    return [slice(i, i + _PIECE) for i in range(0, n, _PIECE)]

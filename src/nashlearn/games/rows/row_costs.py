@@ -36,8 +36,12 @@ class RowCosts(NamedTuple):
 
 def row_cost_params(costs: np.ndarray, factors: np.ndarray) -> RowCosts:
     """Parameters for finite costs of any sign, C-ordered float64, one matrix or as many as there are factors."""
-    sizes = np.maximum(costs.max(axis=(1, 2)), -costs.min(axis=(1, 2)))  # of each matrix, without a copy of them
-    return RowCosts(costs, factors, float((sizes * factors).max(initial=0.0)) or 1.0)
+    return RowCosts(costs, factors, float(row_sizes(costs, factors).max(initial=0.0)) or 1.0)
+
+
+def row_sizes(costs: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """The largest absolute cost of each row, without a copy of all."""
+    return factors * np.maximum(costs.max(axis=(1, 2)), -costs.min(axis=(1, 2)))
 
 
 class RowMatrices:
@@ -98,6 +102,10 @@ class RowCostGame(SimplexGame):
         """The largest cost of all rows, 1 where nothing costs."""
         return self.params.largest
 
+    def typical(self, omega: np.ndarray) -> float:
+        """The mean, with shares ``omega`` (n,), of the rows' largest costs, relative to the largest of all."""
+        return float(omega @ row_sizes(self.params.costs, self.params.factors)) / self.params.largest or 1.0
+
     @property
     def unit(self) -> float:
         """The largest cost of all rows: what their values are exact to."""
@@ -108,8 +116,8 @@ class RowCostGame(SimplexGame):
         """No: which option has the largest ``p`` depends on the costs of the row."""
         return False
 
-    def _checked(self, scores: np.ndarray) -> np.ndarray:
-        scores = super()._checked(scores)
+    def _checked(self, scores: np.ndarray, n_jobs: int = 1) -> np.ndarray:
+        scores = super()._checked(scores, n_jobs)
         if len(scores) != self.n_rows:
             raise ValueError(f"scores must have one row for each of the {self.n_rows} rows of costs; got {len(scores)}")
         return scores

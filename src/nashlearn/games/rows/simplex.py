@@ -88,6 +88,10 @@ class SimplexGame(RowGame):
         """The cost matrix ``L`` (options, labels): row ``i`` is what option ``i`` costs for each label."""
         return np.array(self.params.L)
 
+    def loss_bounds(self) -> tuple[float, float]:
+        """The least and the largest cost."""
+        return float(self.costs.min()), float(self.costs.max())
+
     @cached_property
     def answers_by_scores(self) -> bool:
         """Whether the largest score always has the largest ``p``: any mistake costs the same, and more than none."""

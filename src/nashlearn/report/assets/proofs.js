@@ -1,4 +1,4 @@
-// What is proven: the certificate of training, and the worst case.
+// What is proven: bounds for new data, the certificate of training, and the worst case.
 (() => {
   const { h, figure, count, plural, percent, note, facts, segments, dataTable, folded, charts } = Nash;
   // The range in which the two curves are worth looking at: early, wild values are cut off.
@@ -181,5 +181,26 @@
       ),
     ];
   }
-  Object.assign(Nash.sections, { certificate, risk });
+
+  function newData(section) {
+    return [
+      note(
+        `The true mean of all ${section.examples} to come lies between the bounds with a confidence of ` +
+          `${percent(section.confidence)}, if they are drawn like these, independently, and the model has seen none ` +
+          "of these. Where data shift no bound holds.",
+      ),
+      h(
+        "dl",
+        { class: "readout" },
+        facts([
+          [`measured on ${count(section.n)} ${section.examples}`, figure(section.loss)],
+          ["at least", figure(section.lower)],
+          ["at most", figure(section.upper)],
+          ["the most that is possible", figure(section.largest)],
+        ]),
+      ),
+      h("p", { class: "muted" }, `In ${section.unit}, the mean over ${section.examples}.`),
+    ];
+  }
+  Object.assign(Nash.sections, { certificate, risk, new_data: newData });
 })();

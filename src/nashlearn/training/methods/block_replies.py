@@ -19,6 +19,7 @@ import numpy as np
 
 from nashlearn.kernels import block_replies
 from nashlearn.kernels.hashed_arcs import Sentences
+from nashlearn.solvers.threads import in_threads
 
 __all__ = ["Replies", "no_replies", "visit"]
 
@@ -34,11 +35,16 @@ class Replies(NamedTuple):
     weight: np.ndarray  # (sentences, slots) its weight in the mixture,
     gram: np.ndarray  # (sentences, slots, slots) and its products with the others, <Phi' r_j, Phi' r_k>
 
-    def mixture(self, offset: np.ndarray) -> np.ndarray:
+    def mixture(self, offset: np.ndarray, n_jobs: int | None = 1) -> np.ndarray:
         """The dual point ``q``, all arcs one after another."""
         sizes, q = np.diff(offset), np.zeros(offset[-1])
-        for weight, arcs in zip(self.weight.T, self.arcs, strict=True):
-            q += np.repeat(weight, sizes) * arcs
+
+        def add(first: int, last: int) -> None:
+            own = slice(offset[first], offset[last])
+            for weight, arcs in zip(self.weight[first:last].T, self.arcs, strict=True):
+                q[own] += np.repeat(weight, sizes[first:last]) * arcs[own]
+
+        in_threads(add, sizes.size, n_jobs)
         return q
 
     def secured(self) -> np.ndarray:

@@ -25,6 +25,7 @@ from nashlearn.game import Game
 from nashlearn.games.batch import Batch
 from nashlearn.kernels.block_replies import without_faint
 from nashlearn.kernels.tree_inside import move_inside
+from nashlearn.solvers.threads import in_threads
 from nashlearn.training.designs.arcs import tree_games
 from nashlearn.training.designs.hashed_arcs import HashedArcs
 from nashlearn.training.driver import Method, Offer, Run
@@ -35,6 +36,7 @@ from nashlearn.training.objective import GameProblem
 __all__ = ["BlockProblem", "Blocks"]
 
 _BATCH = 64
+_PIECE = 1 << 14  # weights that are averaged at a time
 _INNER = 1e-6  # accuracy of the games: steps need no better reply at first,
 _FINAL = 1e-10  # certificates do
 _SHARPER = 1e-3  # than the objective times ``tol`` by this factor, on the way
@@ -82,12 +84,26 @@ class BlockProblem(GameProblem):
         self.first = known_arcs([tree for tree in trees if tree is not None])  # a tree of each, with its known heads
         self.single_root = single_root
 
+    def scores(self, w: np.ndarray) -> np.ndarray:
+        """Those of all arcs at ``w``, one sentence after another."""
+        return self.design.scores(w, n_jobs=self.n_jobs)
+
     def replies(self, w: np.ndarray, part: np.ndarray, tol: float, reply: np.ndarray, entropy: np.ndarray) -> None:
         """Write the adversary's replies to the sentences ``part`` at ``w``, and what they secure."""
         scores = self.design.scores(w, part, self.n_jobs)
-        found = Batch([self.games.games[i] for i in part]).solve(scores, tol=tol, n_jobs=self.n_jobs)
+        found = self.games.part(part).solve(scores, tol=tol, n_jobs=self.n_jobs)
         entropy[part] = found.entropy
         without_faint(self.design.sentences, found.q, part, self.games.offset, reply, entropy)
+
+    def towards(self, average: np.ndarray, w: np.ndarray, share: float) -> None:
+        """Move ``average`` that share of the way to ``w``, in pieces that stay in the cache."""
+
+        def pieces(first: int, last: int) -> None:
+            for at in range(first, last):
+                cut = slice(at * _PIECE, (at + 1) * _PIECE)
+                average[cut] += share * (w[cut] - average[cut])
+
+        in_threads(pieces, -(-w.size // _PIECE), self.n_jobs)
 
     def objective(self, w: np.ndarray, alpha: float) -> float:
         """The objective at ``w``, from above."""
@@ -100,7 +116,7 @@ class BlockProblem(GameProblem):
         Entropies are concave and not negative, so those of the mixtures lose at most the share that was replaced.
         """
         size, offset = self.design.attributes.size, self.games.offset
-        q, share = kept.mixture(offset), np.empty(size.size)
+        q, share = kept.mixture(offset, self.n_jobs), np.empty(size.size)
         move_inside(q, size, offset, self.single_root, share)
         w = (self.moments - self.design.moments(q, self.omega)) / alpha
         return float(self.omega @ ((1.0 - share) * kept.secured())) - 0.5 * alpha * float(w @ w)
@@ -159,7 +175,7 @@ class Blocks(Method):
             problem.replies(w, part, inner, reply, entropy)
             seen += visit(w, data, part, offset, problem.omega, run.alpha, reply, entropy, kept, change)
             state.taken += 1
-            state.average += (2.0 / (state.taken + 1.0)) * (w - state.average)
+            problem.towards(state.average, w, 2.0 / (state.taken + 1.0))
             if progress.late:
                 break
         progress.n_iter += 1

@@ -4,8 +4,8 @@
 
 Proximal quasi-Newton steps [scheinberg2016]_: the smooth part is replaced by a quadratic model, whose minimum with the
 penalty is sought by coordinate descent among the *working set*, the weights that are not zero and those whose moments
-lie outside the box; then a search along the step. The model is that of L-BFGS, a diagonal less a matrix of low rank. The
-labels that answer any weights are a point of the dual (:mod:`nashlearn.training.methods.box`).
+lie outside the box; then a search along the step. The model is that of L-BFGS, a diagonal less a matrix of low rank.
+The labels that answer any weights are a point of the dual (:mod:`nashlearn.training.methods.box`).
 """
 
 from __future__ import annotations
@@ -34,13 +34,26 @@ class SparseState(DescentState):
     """As :class:`DescentState`; ``gradient`` is that of the loss alone."""
 
     phase: ClassVar[str] = "sparse"
-    planes: BoxPlanes
+    planes: BoxPlanes  # type: ignore[assignment]
 
 
 def violation(gradient: np.ndarray, w: np.ndarray, alpha: float) -> float:
     """How far the moments are from what would let the weights stay."""
     still = np.where(w != 0.0, np.abs(gradient + alpha * np.sign(w)), np.maximum(np.abs(gradient) - alpha, 0.0))
     return float(still.max(initial=0.0))
+
+
+def promise(gradient: np.ndarray, w: np.ndarray, alpha: float, d: np.ndarray) -> float:
+    """``<g, d> + alpha (|w + d|_1 - |w|_1)``: negative for a step that helps.
+
+    Where a weight keeps its sign ``s`` its part is ``d (g + alpha s)``: near the optimum that is a product of two small
+    numbers, where the terms of the formula above cancel and leave rounding.
+    """
+    sign = np.sign(np.where(w != 0.0, w, d))
+    kept = sign * (w + d) >= 0.0
+    return float(
+        np.where(kept, d * (gradient + alpha * sign), gradient * d + alpha * (np.abs(w + d) - np.abs(w))).sum()
+    )
 
 
 class SparseDescent(Descent):
@@ -84,7 +97,7 @@ class SparseDescent(Descent):
         d = np.zeros(w.size)
         if working.size:
             d[working] = self._modelled(run, state, working, gradient[working].copy(), w[working].copy())
-        return d, float(gradient @ d) + alpha * (float(np.abs(w + d).sum()) - float(np.abs(w).sum()))
+        return d, promise(gradient, w, alpha, d)
 
     def _modelled(self, run: Run, state: Any, working: np.ndarray, g: np.ndarray, w: np.ndarray) -> np.ndarray:
         """The step of the working set, to about the minimum of the model of L-BFGS."""

@@ -315,11 +315,15 @@ class Tempered(RowMethod):
         return state.damping <= _STRONGEST
 
 
-def drawn_rows(problem: Problem, sample: float, Q: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def drawn_rows(
+    problem: Problem, sample: float, Q: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
     """Rows for the Hessian, drawn by their part of its trace, and their shares: all where few would be spared."""
     if sample >= problem.n:
         return np.arange(problem.n), problem.omega
     size = problem.omega * (1.0 - Q.max(axis=1)) * problem.squared_diameters()
+    if not size.sum() > 0.0:  # every label is certain: there is no curvature
+        return np.arange(problem.n), problem.omega
     chance = np.minimum(sample * (size + 0.1 * size.mean()) / (1.1 * size.sum()), 1.0)
     rows = np.flatnonzero(rng.random(problem.n) < chance)
     return rows, problem.omega / chance

@@ -1,0 +1,74 @@
+"""Threads: results in order, the same for any number of them, and the first error for the caller."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from nashlearn import games
+from nashlearn.games.batch import Batch
+from nashlearn.solvers.threads import in_threads, threads
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 5])
+@pytest.mark.parametrize("count", [0, 1, 7])
+def test_results_are_in_the_order_of_the_arguments(n_jobs, count):
+    assert threads(n_jobs)(lambda a, b: a - b, [(10 * i, i) for i in range(count)]) == [9 * i for i in range(count)]
+
+
+def test_so_many_threads_work_at_once():
+    # A barrier of three lets nobody pass unless three arguments are worked on at the same time.
+    barrier = threading.Barrier(3, timeout=20)
+    assert len(threads(3)(lambda i: barrier.wait() >= 0, [(i,) for i in range(3)])) == 3
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_an_error_reaches_the_caller_and_ends_the_work(n_jobs):
+    seen = []
+
+    def work(i):
+        seen.append(i)
+        if i == 4:
+            raise KeyError("four")
+
+    with pytest.raises(KeyError, match="four"):
+        threads(n_jobs)(work, [(i,) for i in range(10_000)])
+    assert len(seen) < 10_000
+
+
+def test_parts_cover_all_once():
+    counts = np.zeros(11, int)
+
+    def work(first, last):
+        counts[first:last] += 1
+
+    in_threads(work, 11, 4)
+    assert (counts == 1).all()
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.5])
+def test_rows_in_pieces_are_those_of_one_pass(smoothing):
+    scores = np.random.default_rng(0).normal(size=(20_000, 3))
+    one, three = (games.zero_one(3).solve(scores, smoothing=smoothing, n_jobs=jobs) for jobs in (1, 3))
+    assert np.array_equal(one.q, three.q) and np.array_equal(one.value, three.value)
+    scores[19_000, 1] = np.inf
+    with pytest.raises(ValueError, match="row 19000 holds"):
+        games.zero_one(3).solve(scores, n_jobs=3)
+
+
+def test_a_part_of_a_batch_is_the_batch_of_its_games():
+    rng, sizes = np.random.default_rng(1), [2, 3, 2, 4, 3]
+    made = {n: games.matching(n) for n in sizes}
+    batch, chosen = Batch([made[n] for n in sizes]), np.array([4, 0, 2])
+    scores = rng.normal(size=batch.offset[-1])
+    part = batch.part(chosen)
+    whole, own = (
+        batch.solve(scores),
+        part.solve(np.concatenate([scores[batch.offset[i] :][: sizes[i] ** 2] for i in chosen])),
+    )
+    assert own.value == pytest.approx(whole.value[chosen], abs=1e-8)
+    labels = [rng.permutation(n) for n in sizes]
+    for vertex, label in zip(batch.split(batch.vertices(labels)), labels, strict=True):
+        assert np.array_equal(vertex, np.eye(len(label))[label])
