@@ -86,3 +86,12 @@ def test_promises_were_kept():
         assert one["coverage"] >= 0.95
         assert one["coverage"] == pytest.approx(1 - one["above"] - one["below"])
     assert all(one["kept"] >= 0.95 for one in records["calibrate"])
+
+
+def test_widths_are_what_the_page_says():
+    """Of betting with 500 examples: beside standard errors, and beside the exact interval of as many errors."""
+    seen = [one for one in content()["records"]["coverage"] if one["n"] == 500 and not one["exact"] and one["normal"]]
+    wider = {one["pool"]: one["width"] / one["normal"] for one in seen}
+    assert 2.5 < wider.pop("costs of each row") < 3.0
+    assert len(wider) >= 6 and 1.0 < min(wider.values()) <= max(wider.values()) < 1.35
+    assert all(one["width"] < 1.05 * one["binomial"] for one in seen)

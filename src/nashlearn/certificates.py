@@ -14,8 +14,8 @@ for normal losses of variance ``v`` when ``r`` rows are left and the capital is 
 
     ``b = phi(z) / (c sqrt(v r))``,        ``Phi(z) = c``,
 
-which, with many rows, makes bounds about as wide as those of the central limit theorem; ``v`` is estimated from earlier rows. The bet is
-renewed after each 32nd part of the rows that are left.
+which, with many rows, makes bounds about as wide as those of the central limit theorem; ``v`` is estimated from earlier
+rows. The bet is renewed after each 32nd part of the rows that are left.
 
 **Which means.** Those of a grid. A capital against ``mu >= g`` serves all means from ``g`` on, so the least ``g`` above
 which all of the grid is refuted is an upper bound. The grid is laid, once, around the mean of the first 16th of rows.

@@ -112,7 +112,10 @@ def test_every_block_of_rows_plays_its_own_games(monkeypatch):
     problem = Problem(X, y, np.full(n, 1 / n), 0.01, game, PerClass(k, 3, 1.0))
     w = np.random.default_rng(0).normal(size=problem.n_weights)
     whole = [problem.evaluate(w, mu) for mu in (0.0, 0.5)]
+    W, Q = w.reshape(problem.shape), game.labels.vertex((y + 1) % 3)
+    sides = problem.primal(W), problem.dual(Q, W)
     problem._step = 16
+    assert (problem.primal(W), problem.dual(Q, W)) == pytest.approx(sides, rel=1e-12)
     for mu, right in zip((0.0, 0.5), whole, strict=True):
         found = problem.evaluate(w, mu)
         assert found.loss == pytest.approx(right.loss) and found.gradient == pytest.approx(right.gradient)

@@ -85,6 +85,8 @@ def test_parts_are_the_rows_that_they_name(seed, shape):
             value = part.solve(scores[rows], smoothing=0.3 * whole.largest).value
             assert np.abs(value - found.value[rows]).max(initial=0.0) <= 1e-12 * whole.largest
     assert np.allclose(shared.costs, factors[:, None, None] * costs[0])
+    explicit = games.row_costs(shared.costs).solve(scores)
+    assert np.abs(shared.solve(scores).value - explicit.value).max() <= 1e-12 * (1 + game.largest)
 
 
 @given(seed=seeds, shape=shapes)

@@ -97,20 +97,35 @@ class LabelGames:
         )
 
     def ratio(self, t: float, trained: dict[int, Trained]) -> float:
-        """The F-score of the strategies ``p`` and ``q`` of these labels together.
+        """The largest F-score of any answers against the labels ``q`` of training, all labels together.
+
+        It is ``t`` where training for ``t`` has the value 0, and near the fixed point for every ``t``, since ``q``
+        estimates the probabilities of the labels whatever the costs are.
+        """
+        if not self.mu:
+            return self._exact_ratio(t, trained)
+        q = np.empty((len(trained), len(self.omega)))
+        for own, (label, one) in zip(q, trained.items(), strict=True):
+            for part, found, _ in self._equilibria(self.problem(label, t), one.w):
+                own[part] = found.q[:, self.positive]
+        omega = np.broadcast_to(self.omega, q.shape).ravel()
+        order = np.argsort(-q.ravel(), kind="stable")
+        hits, answers = np.cumsum(omega[order] * q.ravel()[order]), np.cumsum(omega[order])
+        return min(float(((1.0 + self.beta**2) * hits / (answers + self.beta**2 * hits[-1])).max()), 1.0)
+
+    def _exact_ratio(self, t: float, trained: dict[int, Trained]) -> float:
+        """The F-score of the strategies ``p`` and ``q`` of these labels together, without smoothing.
 
         With ``h`` the expected cost of ``p`` against ``q`` it is ``t - h (1 + beta^2) / (2 (mean p + beta^2 mean q))``.
-        At the optimum, ``h = mean loss + alpha |w|^2 - mu mean H(q)``: that is what ``h`` is taken from, since without
-        smoothing many rows lie where their scores alone do not say what ``q`` is.
+        Many rows lie where their scores alone do not say what ``q`` is, but at the optimum
+        ``h = mean loss + alpha |w|^2``.
         """
         cost = mass = 0.0
         for label, one in trained.items():
-            problem = self.problem(label, t)
             cost += self.unit * (one.loss + one.alpha * one.norm**2) - self.shift(label, t)
-            for part, found, _ in self._equilibria(problem, one.w):
-                omega = self.omega[part]
-                cost -= float(omega @ (found.entropy - found.risk))
-                mass += float(omega @ (found.p[:, self.positive] + self.beta**2 * found.q[:, self.positive]))
+            for part, found, _ in self._equilibria(self.problem(label, t), one.w):
+                both = found.p[:, self.positive] + self.beta**2 * found.q[:, self.positive]
+                mass += float(self.omega[part] @ both)
         return min(max(t - 0.5 * (1.0 + self.beta**2) * cost / mass, 0.0), 1.0) if mass else 0.0
 
     def bounds(self, t: float, trained: dict[int, Trained]) -> list[ScoreBound]:

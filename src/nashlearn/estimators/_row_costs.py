@@ -59,8 +59,9 @@ class RowCostNash:
     def _of_typical_costs(self, game: Any, omega: np.ndarray) -> float:
         """What ``alpha="auto"`` is multiplied by where most rows have less at stake than the largest cost ``s``.
 
-        With ``r`` the mean of the rows' largest costs over ``s``, losses are of the size of ``(r + m) / (1 + m)``, where
-        those of equal rows are of the size of 1: regularisation is relative to that, so that it is still LogisticRegression's ``C = 1``.
+        With ``r`` the mean of the rows' largest costs over ``s``, losses are of the size of ``(r + m) / (1 + m)``, and
+        those of equal rows are of the size of 1. Regularisation is relative to that, so that it is still what
+        LogisticRegression's ``C = 1`` would be.
         """
         m: float = cast(Any, self).smoothing_
         return (1.0 + m) / (game.typical(omega) + m)

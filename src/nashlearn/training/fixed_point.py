@@ -1,8 +1,8 @@
 """The fixed point of a score: the ``t`` at which training for ``t`` yields ``t``.
 
 A metric of a whole sample that is a ratio of sums is at least ``t`` where some cost that depends on ``t`` is at most 0
-(:mod:`nashlearn.games.rows.fscore`). Training for the costs of ``t`` gives strategies ``p`` and ``q`` of all rows, and
-these the ratio ``R(t)``; Dinkelbach's step [dinkelbach1967]_ goes from ``t`` to ``R(t)``. The residual ``R(t) - t`` is
+(:mod:`nashlearn.games.rows.fscore`). Training for the costs of ``t`` gives strategies of all rows, and these the ratio
+``R(t)``; Dinkelbach's step [dinkelbach1967]_ goes from ``t`` to ``R(t)``. The residual ``R(t) - t`` is
 continuous, not negative at 0 and not positive at 1, so there is a root, and every fit moves one end of a bracket of it.
 Steps are those of Dinkelbach first, then of the secant through the last two residuals, and a bisection where either
 leaves the bracket or where three steps have not halved the residual. Three to eight fits are usual.
