@@ -185,3 +185,14 @@ def test_time_ends_training_with_a_warning():
         model = NashFScore(average="macro", max_time=1e-6).fit(X, Y)
     assert len(model.history_) == 3
     assert 0.0 <= model.worst_case_score() <= 1.0
+
+
+@pytest.mark.parametrize("average", [None, "macro", "micro"])
+def test_logarithms_are_those_of_the_probabilities(average):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y = (X > 0.5).astype(int) if average else (X[:, 0] > 0.5).astype(int)
+    for smoothing in (0.0, 0.5):
+        model = NashFScore(average=average, smoothing=smoothing).fit(X, y)
+        found = model.predict_log_proba(X)
+        np.testing.assert_allclose(np.exp(found), model.predict_proba(X), atol=1e-12)
+        assert smoothing == 0.0 or np.isfinite(model.predict_log_proba(1e6 * X)).all()
