@@ -29,7 +29,10 @@ def test_verdicts_follow_from_the_figures():
     for how in ("default", "tuned"):
         figures = {name: own[how] for name, own in found["sets"].items()}
         for one in found[how]:
-            assert fscore.compared(figures, one["one"], one["other"]) == pytest.approx(one)
+            again = fscore.compared(figures, one["one"], one["other"])
+            for name in ("wins", "losses", "verdict"):
+                assert again[name] == one[name]
+            assert [*again["means"], again["p"]] == pytest.approx([*one["means"], one["p"]])
     assert found["time"]["worst"] <= 10.0
 
 
