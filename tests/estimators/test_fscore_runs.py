@@ -24,7 +24,7 @@ PROBABLE = {"check_classifiers_train": "answers are positive from half the F-sco
 
 
 @parametrize_with_checks(
-    [NashFScore(), NashFScore(2.0, smoothing=0.0, alpha=1e-3)],
+    [NashFScore(), NashFScore(2.0, smoothing=0.0, alpha=1e-3), NashFScore(kernel="rbf")],
     expected_failed_checks=lambda estimator: PROBABLE if estimator.smoothing else {},
 )
 def test_scikit_learn_checks(estimator, check):

@@ -60,7 +60,7 @@ class NashFScore(RowFunctions, MomentRadius, ClassifierMixin, BaseEstimator):
         their counts together. ``"samples"`` is refused: a mean of one ratio for each row is no ratio of sums.
     pos_label : label, optional
         The positive class; by default ``classes_[1]``, as in scikit-learn.
-    zero_division : {0.0, 1.0}, default=0.0
+    zero_division : {0.0, 1.0, nan}, default=0.0
         What ``score`` takes for a label that neither is there nor is predicted.
     alpha : "auto" or float, default="auto"
         Regularisation against the mean loss of a label: ``C = 2 / (n alpha)`` of LogisticRegression. ``"auto"`` is its
@@ -97,7 +97,7 @@ class NashFScore(RowFunctions, MomentRadius, ClassifierMixin, BaseEstimator):
         Weights of ``classes_[1]`` over ``classes_[0]``, or of each label. A kernel model has ``dual_coef_``,
         ``support_`` and ``support_vectors_``.
     smoothing_, alpha_ : float
-        Those that was trained with.
+        Those that were used in training.
     dual_gap_ : float
         The relative duality gap of the last fits, the largest of all labels.
     residual_ : float
@@ -246,8 +246,9 @@ class NashFScore(RowFunctions, MomentRadius, ClassifierMixin, BaseEstimator):
                 stacklevel=4,
             )
         if not known.all():
+            which = f"of the labels {np.flatnonzero(~known).tolist()}" if self.average == "macro" else "of any label"
             warnings.warn(
-                f"y has no positive example of the labels {np.flatnonzero(~known).tolist()}: they are never predicted.",
+                f"y has no positive example {which}: they are never predicted.",
                 UserWarning,
                 stacklevel=4,
             )
