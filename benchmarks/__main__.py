@@ -28,6 +28,7 @@ ON_DEVICE = (
     "torch_costs",
     "torch_chains",
     "torch_head",
+    "torch_words",
     "torch_structures",
     "deep",
 )  # for CUDA: only when asked for by name

@@ -117,7 +117,8 @@ def _support(inputs: tuple[Any, Any, Any]) -> float:
     import nashlearn.torch as nt
 
     with torch.no_grad():
-        return (nt.functional.predict_proba(inputs[0][:256] @ inputs[1].t()) > 0).sum(1).float().mean().item()
+        p = nt.functional.strategy(inputs[0][:256] @ inputs[1].t(), smoothing=0.0)
+    return (p > 0).sum(1).float().mean().item()
 
 
 def _measured(size: tuple[int, int, int], spread: float, ranked: bool, compiled: Any, repeats: int) -> dict[str, Any]:
@@ -127,7 +128,7 @@ def _measured(size: tuple[int, int, int], spread: float, ranked: bool, compiled:
 
     inputs = _inputs(*size, spread, ranked)
     losses: dict[str, Callable[..., Any]] = {
-        "exact": nt.functional.linear_nash_loss,
+        "exact": lambda h, w, y: nt.functional.linear_nash_loss(h, w, y, smoothing=0.0),
         "tempered": lambda h, w, y: nt.functional.linear_nash_loss(h, w, y, smoothing=SMOOTHING),
         "compiled": compiled,
     }

@@ -52,6 +52,7 @@ MODELS = {
     "tempered rbf": (NashClassifier(kernel="rbf", smoothing=1.0, alpha=1e-2), IRIS, SPECIES),
     "ordered": (NashOrdinalClassifier(order=["c", "a", "b"]), IRIS, np.array(["c", "a", "b"])[SPECIES]),
     "warm": (NashClassifier(warm_start=True, class_weight="balanced"), sparse.csr_array(IRIS), SPECIES),
+    "warm, l1": (NashClassifier(penalty="l1", warm_start=True), IRIS, SPECIES),
     "sparse kernel": (NashClassifier(kernel="rbf", alpha=0.1), sparse.csr_matrix(IRIS), SPECIES),
     "pipeline": (make_pipeline(StandardScaler(), NashClassifier()), IRIS, SPECIES),
     "tagger": (NashTagger(alpha=0.01), WORDS, [["DET", "NOUN"], ["NOUN", "VERB"]]),
@@ -85,6 +86,17 @@ def test_every_estimator_is_the_same_after_loading(name, tmp_path):
     assert certificate["history"][-1][-1] == pytest.approx(last.history_[-1].gap)
     assert last.worst_case_risk(0.1) == (model[-1] if name == "pipeline" else model).worst_case_risk(0.1)
     assert list(tmp_path.iterdir()) == [tmp_path / "it.model"]
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l2"])
+def test_training_goes_on_after_loading(penalty, tmp_path):
+    model = NashClassifier(penalty=penalty, warm_start=True, alpha=1e-3).fit(IRIS, SPECIES)
+    nashlearn.save(model, tmp_path / "m")
+    loaded = nashlearn.load(tmp_path / "m")
+    steps = loaded.n_iter_
+    assert loaded._trained.penalty == model._trained.penalty
+    loaded.fit(IRIS, SPECIES)
+    assert loaded.n_iter_ < steps and loaded.objective_ == pytest.approx(model.objective_, rel=1e-9)
 
 
 def test_what_a_file_says(saved, tmp_path):

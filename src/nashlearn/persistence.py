@@ -96,6 +96,8 @@ TRUSTED = (
     "nashlearn.training.fixed_point.FixedPoints",
     "nashlearn.training.fixed_point.Search",
     "nashlearn.training.fixed_point.Step",
+    "nashlearn.training.penalties.Absolute",
+    "nashlearn.training.penalties.Squared",
     "nashlearn.training.progress.Round",
     "nashlearn.training.score_bound.ScoreBound",
     "nashlearn.training.methods.stream.Stream",

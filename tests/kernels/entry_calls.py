@@ -1,12 +1,12 @@
 """Calls of the compiled functions as the library makes them, found by listening to it.
 
 An entry is whatever Python can call in ``nashlearn.kernels``: functions, constructors and methods. All are found by
-looking at the modules, so that a new one is heard, and later abused, without being named here.
+looking at the modules, so that a new one is heard, and later abused, without being named here; what the library does
+meanwhile is in :mod:`entry_plays`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
 import inspect
@@ -193,94 +193,13 @@ class _Listener:
         return kept
 
 
-def _play() -> None:
-    """Small fits of every estimator, and rows and nodes of all types."""
-    import scipy.sparse as sp
-    from small_models import KINDS
-
-    from nashlearn import NashClassifier, NashTagger, games
-
-    rng = np.random.default_rng(0)
-    for kind, make in KINDS.items():
-        for _ in range(12 if kind == "classifier" else 6):
-            trial = make(rng)
-            trial.model.fit(trial.X, trial.y, **trial.fit)
-            trial.model.predict(trial.X)
-    X, y = rng.normal(size=(20, 3)), np.arange(20) % 3
-    for data in (X, X.astype(np.float32), sp.csr_matrix(X), sp.csr_matrix(X.astype(np.float32))):
-        for loss in ("zero_one", "absolute", rng.random((4, 3))):
-            for alpha in (1e-1, 1e-5):
-                NashClassifier(loss, alpha=alpha).fit(data, y)
-    wide = sp.csr_matrix(X)
-    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
-    NashClassifier().fit(wide, y)
-    for scores in (rng.normal(size=(4, 3)), rng.normal(size=(4, 3)).astype(np.float32), np.empty((0, 3))):
-        for game in (games.zero_one(3), games.absolute(3), games.cost(rng.random((4, 3)))):
-            game.solve(scores)
-        games.row_costs(rng.random((len(scores), 2, 3))).solve(scores)
-    NashClassifier().fit(X, y, costs=np.arange(1.0, len(y) + 1.0))
-    if "numba" not in sys.modules:
-        nodes = [sp.csr_matrix(rng.normal(size=(n, 3)) * (rng.random((n, 3)) < 0.5)) for n in (3, 4, 2)]
-        NashTagger(tol=0.1).fit(nodes, [np.arange(one.shape[0]) % 2 for one in nodes]).predict(nodes)
-
-
-def _play_games() -> None:
-    """All doors of every game."""
-    from shipped_games import SHIPPED
-
-    from nashlearn.game import flat
-    from nashlearn.games.rows.game import RowGame
-
-    rng = np.random.default_rng(2)
-    for case in SHIPPED:
-        if "numba" in sys.modules and not isinstance(case.game, RowGame):
-            continue
-        theta = rng.normal(size=(2, case.dim))
-        scores = case.shaped(theta)
-        case.game.argmax(scores)
-        eq = case.game.solve(scores)
-        for certificate in case.certificates.values():
-            certificate(theta[0], flat(eq.p)[0], flat(eq.q)[0])
-        with contextlib.suppress(NotImplementedError, TypeError, ValueError):  # what a game does not offer
-            case.game.solve(scores, smoothing=0.5)
-        for certificate in case.smoothed.values():
-            certificate(theta[0], 0.5, flat(eq.p)[0], flat(eq.q)[0])
-        for polytope in (case.game, getattr(case.game, "predictor", None), getattr(case.game, "adversary", None)):
-            if hasattr(polytope, "project"):
-                polytope.project(scores)
-
-
-def _by_hand() -> None:
-    """Entries that the library's own code has no need of from Python."""
-    from nashlearn.kernels import dense, loss, newton, tempered, zero_one
-
-    rng = np.random.default_rng(1)
-    A = rng.normal(size=(4, 4)) + 4.0 * np.eye(4)
-    pivot, factor, b = np.empty(4, np.intp), np.zeros((4, 4)), np.ones(4)
-    dense.factor_cholesky(A @ A.T, factor, 0, 4, 1e-12)
-    dense.solve_cholesky(factor, 4, b)
-    dense.factor_lu(A, pivot)
-    dense.solve_lu(A, pivot, b)
-    own = zero_one.ZeroOne(3)
-    q, p, scores = np.full(3, 1 / 3), np.full(3, 1 / 3), rng.normal(size=3)
-    own.earned(scores, p)
-    own.step(scores, 0.5, q, p)
-    own.jacobian(0.5, q, p > 0, np.zeros((3, 3)))
-    loss.certify_rows(own, scores[None], q[None], p[None], np.empty(1), np.empty(1))
-    own.earned(scores, p, 0.5)
-    tempered.turn_rows(own, 0.5, q[None], p[None], scores[None].copy())
-    newton.apply_packed(rng.normal(size=(6, 2)), rng.normal(size=(2, 3)))
-
-
 def record(path: Path) -> None:
     """Play, and write the calls that were heard; for a process that has not imported the library yet."""
     listener = _Listener()
     sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "games")]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        _play()
-        _play_games()
-        _by_hand()
+        importlib.import_module("entry_plays").play()
     path.write_bytes(pickle.dumps([call for calls in listener.calls.values() for call in calls]))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import clarabel
 import numpy as np
 import pytest
@@ -15,9 +17,10 @@ from nashlearn.training.designs.rows import Cumulative, PerClass, Shared
 from nashlearn.training.methods.box import BoxPlanes
 from nashlearn.training.methods.descent import Curvature
 from nashlearn.training.methods.lasso import lasso_step
-from nashlearn.training.methods.sparse import thin_model
+from nashlearn.training.methods.sparse import promise, thin_model
 from nashlearn.training.methods.sparse_rows import SparseRows
 from nashlearn.training.penalties import ABSOLUTE, SQUARED
+from tests.training.test_rounding import drawn, exact, margin_loss
 from tests.training.training_problems import LOSSES, data, shares, thresholded
 
 N, D, K, BIAS = 40, 5, 3, 2.0
@@ -143,6 +146,73 @@ def test_gap_of_an_unfinished_run_is_no_less_than_the_true_one():
         with pytest.warns(match="duality gap"):
             found = trained(problem, mu, max_iter=steps)
         assert found.dual_gap >= (found.objective - best) / found.objective - 1e-12
+
+
+def l1_objective(v, penalised, x, y, omega, alpha):
+    """``alpha |w|_1`` and the zero-one game of two labels, exactly, for weights of difference ``v``."""
+    losses = (o * margin_loss(v * a if label else -v * a) for a, label, o in zip(x, y, omega, strict=True))
+    return alpha * penalised + sum(losses)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("seed", range(6))
+def test_gap_is_no_less_than_in_exact_arithmetic(seed, scale):
+    """One feature, two labels, alpha down to 1e-13: rounding may be most of the gap, and must be in it."""
+    x, y, omega, alpha = drawn(seed)
+    x, alpha = x * scale, alpha * scale
+    problem = Problem(x[:, None], y, omega, alpha, LOSSES["zero_one"](2), PerClass(2, 1, 0.0))
+    found = trained(problem, 0.0, tol=1e-9, max_iter=400)
+    X, shares_, (a,) = exact(x), exact(omega), exact(alpha)
+    kinks = {s / each for each in X for s in (1, -1)} | {Fraction(0)}  # linear in between
+    optimum = min(l1_objective(v, abs(v), X, y, shares_, a) for v in kinks)
+    w = exact(found.w[:, 0])
+    ours = l1_objective(w[1] - w[0], abs(w[0]) + abs(w[1]), X, y, shares_, a)
+    assert Fraction(found.dual_gap) >= (ours - optimum) / ours
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+@pytest.mark.parametrize("mu", [1e-9, 0.5])
+def test_moments_are_as_wrong_as_is_said(offset, mu):
+    """Those of the labels that were computed, in exact arithmetic; features of size 1e8 all but cancel."""
+    X, y = data(2, 15, 2, K)
+    problem = Problem(X + offset, y, shares(2, 15, True), 0.02, LOSSES["zero_one"](K), PerClass(K, 2, 1.0))
+    Q, Y = np.empty((15, K)), problem.truth()
+    w = np.random.default_rng(0).normal(size=problem.n_weights) / (1.0 + offset)
+    computed = problem.tempered(w, mu, Q).gradient.reshape(problem.shape)
+    for c, j in np.ndindex(K, 2):
+        terms = zip(problem.omega, Q[:, c], Y[:, c], problem.X[:, j], strict=True)
+        true = sum(Fraction(o) * (Fraction(q) - Fraction(label)) * Fraction(x) for o, q, label, x in terms)
+        assert abs(Fraction(computed[c, j]) - true) <= problem.moment_error
+
+
+@pytest.mark.parametrize("mu", [0.0, 0.3])
+def test_planes_as_wrong_as_rounding_may_make_them_prove_no_more(mu):
+    """Slopes and offsets are changed, by what is called their error, to make the bound as large as can be."""
+    problem, rng = posed("zero_one"), np.random.default_rng(0)
+    optimum = conic_optimum(problem, mu)
+    for error in (1e-6, 1e-3, 1.0):
+        wrong = BoxPlanes.none(problem.n_weights, moment_error=error * problem.alpha)
+        w = trained(problem, mu).w.ravel()
+        for _ in range(6):
+            seen = problem.evaluate(w + 0.01 * rng.normal(size=w.size), mu or 1e-4)
+            nearer = np.sign(seen.gradient) * np.minimum(np.abs(seen.gradient), wrong.moment_error)
+            wrong.add(seen.gradient - nearer, seen.entropy + error, seen.penalty / (mu or 1e-4), error)
+            assert wrong.sure(problem.alpha, mu) <= optimum + 1e-7
+            assert wrong.sure(problem.alpha, mu) < wrong.bound(problem.alpha, mu)
+        assert wrong.bound(problem.alpha, mu) > optimum or error < 1e-2
+
+
+def test_the_promise_of_a_step_survives_cancellation():
+    rng = np.random.default_rng(0)
+    w = np.array([1.0, -2.0, 0.0, 0.0, 3.0, 1e-9, -1.0])
+    alpha = 0.3
+    gradient = -alpha * np.sign(w) + 1e-9 * rng.normal(size=w.size)
+    d = np.array([1e-9, 1e-9, 1e-9, 0.0, -1e-9, -2e-9, 1.0])  # kept, kept, from 0, still, kept, changed, to 0
+    parts = zip(*map(exact, (gradient, w, d)), strict=True)
+    a = Fraction(alpha)
+    true = float(sum(g * step + a * (abs(at + step) - abs(at)) for g, at, step in parts))
+    assert promise(gradient, w, alpha, d) == pytest.approx(true, rel=1e-12)
 
 
 def test_l1_optimum_has_moments_in_the_box():

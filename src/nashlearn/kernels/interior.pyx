@@ -19,6 +19,10 @@ from nashlearn.kernels.scratch cimport Scratch, doubles
 
 cdef enum:
     _STALLS = 8  # iterations without progress after which rounding is taken to have won
+    _PATIENCE = 5  # iterations that may pass before the residual is halved: with more the corrector runs in circles
+
+cdef double _CENTRED = 0.5  # complementarity that a careful step aims at, relative to what there is,
+cdef double _INSIDE = 0.7  # and how much of the way to the boundary it goes
 
 
 cdef struct Path:  # where the method is, and what it works with
@@ -188,15 +192,22 @@ cdef void _step(const Saddle* game, Path* path, double worst, double last, doubl
     _move(game, &path.at, &path.step, length)
 
 
+cdef void _careful_step(const Saddle* game, Path* path, double total, double pairs) noexcept nogil:
+    """Move towards the central path: Mehrotra's steps may leave it so far that they go round in circles."""
+    _target(game, path, _CENTRED * total / pairs, False)
+    direction(game, &path.at, &path.lack, &path.system, &path.step)
+    _move(game, &path.at, &path.step, min(1.0, _INSIDE * _longest(game, &path.at, &path.step)))
+
+
 cdef double _follow(
     const Saddle* game, double tol, Py_ssize_t max_iter, bint warm, double* x, double* y, double* lam, void* room
 ) noexcept nogil:
     """Follow the central path from one start."""
     cdef size_t address = <size_t> room
-    cdef Py_ssize_t e, iteration, stalls = 0, m = game.m, R = game.R, K = game.K
+    cdef Py_ssize_t e, iteration, stalls = 0, slow = 0, m = game.m, R = game.R, K = game.K
     cdef Path path = _laid_out(m, R, K, &address)
     cdef Point* at = &path.at
-    cdef double pairs = 2.0 * m, scale = 1.0, best = INFINITY, last = INFINITY, worst, total, dual, primal
+    cdef double pairs = 2.0 * m, scale = 1.0, best = INFINITY, last = INFINITY, halved = INFINITY, worst, total, dual, primal
     memset(room, 0, <size_t> path.system.inverse - <size_t> room)  # the three points
     if warm:
         memcpy(at.x, x, 2 * m * sizeof(double))
@@ -220,7 +231,13 @@ cdef double _follow(
             stalls += 1
         if best <= tol or stalls > _STALLS or not worst < INFINITY or not factor(game, at, &path.system):
             break
-        _step(game, &path, worst, last, total, pairs)
+        slow += 1
+        if best <= 0.5 * halved:
+            halved, slow = best, 0
+        if slow < _PATIENCE:
+            _step(game, &path, worst, last, total, pairs)
+        else:
+            _careful_step(game, &path, total, pairs)
         last = worst
     return best
 

@@ -89,7 +89,7 @@ cdef class RowCosts(AnyCost):
         cdef Py_ssize_t i, j, k = self.k, options = self.options
         self.here = row
         for j in range(k):
-            self.own_floor[j] = INFINITY
+            self.own_floor[j], self.own_lowest[j] = INFINITY, 0  # also where no entry is a finite number
         for i in range(options):
             for j in range(k):
                 entry = weight * given[i * k + j]

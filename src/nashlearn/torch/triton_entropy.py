@@ -18,7 +18,7 @@ from nashlearn.torch import triton_rows as rows
 from nashlearn.torch.triton_rows import LOG2_E, Launcher, Plan, kernel, number, tile
 from nashlearn.torch.triton_thresholds import LANES, packed, row_threshold, tile_threshold
 
-__all__ = ["long_rows", "plan"]
+__all__ = ["long_rows", "plan", "row_game"]
 
 _CHUNK = 2048  # classes whose gradient one program writes, of a long row
 
@@ -89,15 +89,9 @@ def _kept_mass(a, b, c, d, rest, some, top, t, steep):
     return tl.sum(kept + rest * tl.exp2((some - top - t) * steep), 0)
 
 
-@kernel()
-def _row_forward(
-    scores, target, weight, costs, out, support, numbers, n, ignore_index, low, high, REDUCE: tl.constexpr,
-    K: tl.constexpr, LANES: tl.constexpr, PACKED: tl.constexpr,
-):  # fmt: skip
-    ACC: tl.constexpr = numbers.dtype.element_ty
-    pid = tl.program_id(0)
-    scores += pid.to(tl.int64) * K
-    mu = number(low, high, ACC)
+@triton.jit
+def row_game(scores, costs, mu, K: tl.constexpr, LANES: tl.constexpr, PACKED: tl.constexpr, ACC: tl.constexpr):
+    """Largest score of a row, threshold less that, and the sum of ``exp((min(b, tau) - tau) / mu) / w``."""
     # What is not among the largest is summed as it is left, by its distance from some score of the row.
     lane = tl.arange(0, LANES)
     steep = LOG2_E / mu
@@ -108,6 +102,19 @@ def _row_forward(
     # Not if some of the largest were left, nor where powers of two may have run out of range.
     if again | (steep > 64.0) | (mass > 1e30) | (mass != mass):
         mass = _row_mass(scores, top, t, costs, mu, K, LANES, ACC)
+    return top, t, mass
+
+
+@kernel()
+def _row_forward(
+    scores, target, weight, costs, out, support, numbers, n, ignore_index, low, high, REDUCE: tl.constexpr,
+    K: tl.constexpr, LANES: tl.constexpr, PACKED: tl.constexpr,
+):  # fmt: skip
+    ACC: tl.constexpr = numbers.dtype.element_ty
+    pid = tl.program_id(0)
+    scores += pid.to(tl.int64) * K
+    mu = number(low, high, ACC)
+    top, t, mass = row_game(scores, costs, mu, K, LANES, PACKED, ACC)
     one = tl.arange(0, 1)
     _store(
         scores, target, weight, costs, out, numbers, n, one, pid + one, one == 0, top, t, mass, mu,

@@ -26,11 +26,11 @@ from nashlearn.torch.triton_rows import halves, number
 
 __all__ = ["LARGEST", "Room", "solve"]
 
-LARGEST = 64
+LARGEST = 32
 _ITERATIONS = 60
 _STALLS = tl.constexpr(6)  # iterations without progress after which rounding is taken to have won
 _LEAST = tl.constexpr(0.3)  # multipliers at the start
-_WARPS = {16: 2, 32: 4, 64: 16}
+_WARPS = {16: 1, 32: 4}
 
 
 class Room(NamedTuple):
@@ -44,26 +44,20 @@ class Room(NamedTuple):
 
 
 @triton.jit
-def _product(a, b):
-    """``a' b``."""
-    return tl.dot(tl.trans(a), b, out_dtype=tl.float64)
-
-
-@triton.jit
 def _direction(
-    p, q, lack_p, lack_q, far_p, far_q, miss_p, miss_q, over_p, over_q, U, W, V, cu, cw, cv, ra, rb, rc,
+    ip, iq, lack_p, lack_q, far_p, far_q, miss_p, miss_q, over_p, over_q, U, W, V, ra, rb, rc,
     factor, live, used, N: tl.constexpr,
 ):  # fmt: skip
     """Newton's step: both matrices, and the potentials of rows and columns."""
-    g, h = lack_p / p - far_p, lack_q / q - far_q
+    g, h = lack_p * ip - far_p, lack_q * iq - far_q
     dp, dq = U * g + W * h, V * h - W * g
     row_p, row_q = -miss_p - tl.sum(dp, 1), -miss_q - tl.sum(dq, 1)
     yp, yq = ra * row_p + rb * row_q, rc * row_q - rb * row_p
-    right_p = -over_p - tl.sum(dp + cu * yp[:, None] + cw * yq[:, None], 0)
-    right_q = -over_q - tl.sum(dq + cv * yq[:, None] - cw * yp[:, None], 0)
+    right_p = -over_p - tl.sum(dp + U * yp[:, None] + W * yq[:, None], 0)
+    right_q = -over_q - tl.sum(dq + V * yq[:, None] - W * yp[:, None], 0)
     lp, lq = substitute(tl.where(used, right_p, 0.0), tl.where(used, right_q, 0.0), factor, live, N)
-    paid_p = tl.sum(cu * lp[None, :] + cw * lq[None, :], 1)
-    paid_q = tl.sum(cv * lq[None, :] - cw * lp[None, :], 1)
+    paid_p = tl.sum(U * lp[None, :] + W * lq[None, :], 1)
+    paid_q = tl.sum(V * lq[None, :] - W * lp[None, :], 1)
     yp -= ra * paid_p + rb * paid_q
     yq -= rc * paid_q - rb * paid_p
     g, h = yp[:, None] + lp[None, :], yq[:, None] + lq[None, :]
@@ -71,34 +65,48 @@ def _direction(
 
 
 @triton.jit
-def _factor(U, W, V, cu, cw, cv, ra, rb, rc, factor, live, N: tl.constexpr):
-    """Eliminate rows, whose inverse blocks are ``[[ra, rb], [-rb, rc]]``, then columns."""
-    column = tl.arange(0, N)
-    diagonal = column[:, None] == column[None, :]
+def _factor(U, W, V, ra, rb, rc, factor, n, live, N: tl.constexpr):
+    """Eliminate rows, whose inverse blocks are ``[[ra, rb], [-rb, rc]]``, one by one, then columns.
+
+    Rows are read back from main memory, as the elimination of columns does, behind whose planes they are kept.
+    """
+    k = tl.arange(0, N)
+    down, across = k[:, None], k[None, :]
+    rows, blocks, plane = factor + 5 * N * N, factor + 8 * N * N, N * N
+    tl.store(rows + down * N + across, U)
+    tl.store(rows + plane + down * N + across, W)
+    tl.store(rows + 2 * plane + down * N + across, V)
+    tl.store(blocks + k, ra)
+    tl.store(blocks + N + k, rb)
+    tl.store(blocks + 2 * N + k, rc)
     # Near a vertex the difference below is all rounding: as much again keeps the system regular and its step small.
-    A = tl.where(diagonal, tl.sum(U, 0)[None, :] * (1.0 + 1e-15), 0.0)
-    B = tl.where(diagonal, tl.sum(W, 0)[None, :], 0.0)
-    C = tl.where(diagonal, tl.sum(V, 0)[None, :] * (1.0 + 1e-15), 0.0)
-    upper = ra[:, None] * cu - rb[:, None] * cw
-    lower = -rb[:, None] * cu - rc[:, None] * cw
-    A -= _product(cu, upper) + _product(cw, lower)
-    upper = ra[:, None] * cw + rb[:, None] * cv
-    lower = rc[:, None] * cv - rb[:, None] * cw
-    B -= _product(cu, upper) + _product(cw, lower)
-    C -= _product(cv, lower) - _product(cw, upper)
-    eliminate(A, B, -tl.trans(B), C, factor, live, N)
+    A = tl.where(down == across, tl.sum(U, 0)[None, :] * (1.0 + 1e-15), 0.0)
+    B = tl.where(down == across, tl.sum(W, 0)[None, :], 0.0)
+    C = tl.where(down == across, tl.sum(V, 0)[None, :] * (1.0 + 1e-15), 0.0)
+    D = -B
+    tl.debug_barrier()
+    i = 0
+    while i < n:
+        at = rows + i * N
+        a, b, c = tl.load(blocks + i), tl.load(blocks + N + i), tl.load(blocks + 2 * N + i)
+        column_u, row_u = tl.load(at + down), tl.load(at + across)
+        column_w, row_w = tl.load(at + plane + down), tl.load(at + plane + across)
+        column_v, row_v = tl.load(at + 2 * plane + down), tl.load(at + 2 * plane + across)
+        upper, lower = a * row_u - b * row_w, -b * row_u - c * row_w
+        A -= column_u * upper + column_w * lower
+        D -= column_v * lower - column_w * upper
+        upper, lower = a * row_w + b * row_v, c * row_v - b * row_w
+        B -= column_u * upper + column_w * lower
+        C -= column_v * lower - column_w * upper
+        i += 1
+    eliminate(A, B, D, C, factor, live, N)
 
 
 @triton.jit
-def _reach(x, step, inside):
-    """The longest step, up to 2, that keeps entries positive."""
-    return tl.min(tl.where(inside & (step < 0.0), -x / tl.where(step < 0.0, step, -1.0), 2.0))
-
-
-@triton.jit
-def _longest(p, q, zp, zq, dp, dq, dzp, dzq, inside):
-    ahead = tl.minimum(_reach(p, dp, inside), _reach(q, dq, inside))
-    return tl.minimum(ahead, tl.minimum(_reach(zp, dzp, inside), _reach(zq, dzq, inside)))
+def _longest(ip, iq, zp, zq, dp, dq, dzp, dzq, inside):
+    """The longest step, up to 2, that keeps entries positive; of the strategies it is given the reciprocals."""
+    back = tl.maximum(tl.maximum(-dp * ip, -dq * iq), tl.maximum(-dzp / zp, -dzq / zq))
+    return 1.0 / tl.maximum(tl.max(tl.where(inside, back, 0.0)), 0.5)
 
 
 @triton.jit
@@ -107,33 +115,33 @@ def _step(
     inside, real, used, factor, live, N: tl.constexpr,
 ):  # fmt: skip
     """Predict and correct; the step, and how much of it to go."""
-    a, b = zp / p, mu + zq / q
+    ip, iq = 1.0 / p, 1.0 / q
+    a, b = zp * ip, mu + zq * iq
     W = tl.where(inside, 1.0 / (a * b + 1.0), 0.0)
     U, V = b * W, a * W
     ra, rb, rc = tl.sum(U, 1), tl.sum(W, 1), tl.sum(V, 1)
     scale = tl.where(real, 1.0 / tl.where(real, ra * rc + rb * rb, 1.0), 0.0)
     ra, rb, rc = rc * scale, -rb * scale, ra * scale
-    cu, cw, cv = tl.where(used[None, :], U, 0.0), tl.where(used[None, :], W, 0.0), tl.where(used[None, :], V, 0.0)
-    _factor(U, W, V, cu, cw, cv, ra, rb, rc, factor, live, N)
+    _factor(U, W, V, ra, rb, rc, factor, n, live, N)
     lack_p, lack_q = -p * zp, -q * zq
     dp, dq, dyp, dyq, dlp, dlq = _direction(
-        p, q, lack_p, lack_q, far_p, far_q, miss_p, miss_q, over_p, over_q, U, W, V, cu, cw, cv, ra, rb, rc,
+        ip, iq, lack_p, lack_q, far_p, far_q, miss_p, miss_q, over_p, over_q, U, W, V, ra, rb, rc,
         factor, live, used, N,
     )  # fmt: skip
-    dzp, dzq = (lack_p - zp * dp) / p, (lack_q - zq * dq) / q
-    length = tl.minimum(_longest(p, q, zp, zq, dp, dq, dzp, dzq, inside), 1.0)
+    dzp, dzq = (lack_p - zp * dp) * ip, (lack_q - zq * dq) * iq
+    length = tl.minimum(_longest(ip, iq, zp, zq, dp, dq, dzp, dzq, inside), 1.0)
     after = (p + length * dp) * (zp + length * dzp) + (q + length * dq) * (zq + length * dzq)
     share = tl.sum(tl.where(inside, after, 0.0)) / total
     share = share * share * share
     centre = tl.where(worst > last, tl.maximum(share, 0.1), share) * total / (2.0 * n * n)
     lack_p, lack_q = centre - p * zp - dp * dzp, centre - q * zq - dq * dzq
     dp, dq, dyp, dyq, dlp, dlq = _direction(
-        p, q, lack_p, lack_q, far_p, far_q, miss_p, miss_q, over_p, over_q, U, W, V, cu, cw, cv, ra, rb, rc,
+        ip, iq, lack_p, lack_q, far_p, far_q, miss_p, miss_q, over_p, over_q, U, W, V, ra, rb, rc,
         factor, live, used, N,
     )  # fmt: skip
-    dzp, dzq = (lack_p - zp * dp) / p, (lack_q - zq * dq) / q
+    dzp, dzq = (lack_p - zp * dp) * ip, (lack_q - zq * dq) * iq
     # Almost to the boundary, the closer the nearer the end: 0.99 throughout would make convergence linear.
-    length = tl.maximum(0.99, 1.0 - worst) * _longest(p, q, zp, zq, dp, dq, dzp, dzq, inside)
+    length = tl.maximum(0.99, 1.0 - worst) * _longest(ip, iq, zp, zq, dp, dq, dzp, dzq, inside)
     return dp, dq, dzp, dzq, dyp, dyq, dlp, dlq, tl.minimum(length, 1.0)
 
 
@@ -216,7 +224,7 @@ def _play(
     place = pid * size * size + row[:, None] * size + column[None, :]
     tile = row[:, None] * N + column[None, :]
     keep += pid * (2 * N * N + 2 * N)
-    factor += pid * 5 * N * N
+    factor += pid * (8 * N * N + 3 * N)
     theta = tl.load(scores + place, mask=inside, other=0.0).to(tl.float64)
     fit = (given >= 0) & (tl.sum((tl.abs(theta) < 1e300).to(tl.int32)) == N * N)
     # Rows and columns may be shifted: both strategies and the truth lose as much.
@@ -258,7 +266,7 @@ def solve(
     b, size = scores.shape[:2]
     N = max(16, 1 << (size - 1).bit_length())
     keep = scores.new_empty((b, 2 * N * N + 2 * N), dtype=torch.float64)
-    factor = scores.new_empty((b, 5 * N * N), dtype=torch.float64)
+    factor = scores.new_empty((b, 8 * N * N + 3 * N), dtype=torch.float64)
     _play[(b,)](
         scores, target, lengths, *room, keep, factor, size, *halves(smoothing), tol, _ITERATIONS, N,
         num_warps=_WARPS[N],

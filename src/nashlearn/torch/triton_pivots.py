@@ -6,8 +6,9 @@ The potentials of constraint ``k`` for either player meet in a 2 x 2 block, and 
     [ -B' C ],     A and C symmetric and positive definite,
 
 which elimination with the blocks ``[[A_kk, B_kk], [-B_kk, C_kk]]`` as pivots keeps. Their determinants
-``A_kk C_kk + B_kk²`` never vanish, so that nothing is exchanged. Columns of the factor are stored in main memory, four
-vectors for each constraint, where they stay in the first cache; by symmetry its rows are the same numbers.
+``A_kk C_kk + B_kk²`` never vanish, so that nothing is exchanged. Rows of the factor are stored in main memory, four
+vectors for each constraint, where a cache holds them: from there all threads read them in the layout that they need,
+and no tile is reduced. By symmetry its columns are the same numbers.
 """
 
 from __future__ import annotations
@@ -19,11 +20,6 @@ __all__ = ["eliminate", "substitute"]
 
 
 @triton.jit
-def _row(tile, chosen):
-    return tl.sum(tl.where(chosen, tile, 0.0), 0)
-
-
-@triton.jit
 def _entry(x, chosen):
     return tl.sum(tl.where(chosen, x, 0.0), 0)
 
@@ -32,34 +28,38 @@ def _entry(x, chosen):
 def eliminate(A, B, D, C, factor, live, K: tl.constexpr):
     """Factor the system of the first ``live`` constraints, with ``D = -B'``, into ``factor`` (5, K, K)."""
     k = tl.arange(0, K)
+    down, across = k[:, None], k[None, :]
     plane = K * K
     i = 0
     while i < live:
-        here = k == i
-        a, b = _row(A, here[:, None]), -_row(D, here[:, None])
-        d, c = -_row(B, here[:, None]), _row(C, here[:, None])
-        pivot_a, pivot_b, pivot_c = _entry(a, here), -_entry(d, here), _entry(c, here)
-        scale = 1.0 / (pivot_a * pivot_c + pivot_b * pivot_b)
-        pivot_a, pivot_b, pivot_c = pivot_a * scale, pivot_b * scale, pivot_c * scale
-        left = (k > i) & (k < live)
-        a, b, c, d = (
-            tl.where(left, a, 0.0), tl.where(left, b, 0.0), tl.where(left, c, 0.0), tl.where(left, d, 0.0),
-        )  # fmt: skip
-        at = factor + i * K + k
-        tl.store(at, a)
-        tl.store(at + plane, b)
-        tl.store(at + 2 * plane, d)
-        tl.store(at + 3 * plane, c)
-        inverse = tl.where(here, 0.0, 0.0)
-        inverse = tl.where(k == 0, pivot_a, tl.where(k == 1, pivot_b, tl.where(k == 2, pivot_c, inverse)))
-        tl.store(at + 4 * plane, inverse)
+        at = factor + i * K
+        row = at + across + 0 * down
+        here = (down == i) & (across >= i)
+        tl.store(row, A, mask=here)
+        tl.store(row + plane, -D, mask=here)
+        tl.store(row + 2 * plane, -B, mask=here)
+        tl.store(row + 3 * plane, C, mask=here)
+        tl.debug_barrier()
+        a, b, c = tl.load(at + i), tl.load(at + plane + i), tl.load(at + 3 * plane + i)
+        scale = 1.0 / (a * c + b * b)
+        a, b, c = a * scale, b * scale, c * scale
+        tl.store(at + 4 * plane + k, tl.where(k == 0, a, tl.where(k == 1, b, c)))
+        left, right = (down > i) & (down < live), (across > i) & (across < live)
+        column_a = tl.load(at + down, mask=left, other=0.0)
+        column_b = tl.load(at + plane + down, mask=left, other=0.0)
+        column_d = tl.load(at + 2 * plane + down, mask=left, other=0.0)
+        column_c = tl.load(at + 3 * plane + down, mask=left, other=0.0)
+        row_a = tl.load(at + across, mask=right, other=0.0)
+        row_b = tl.load(at + plane + across, mask=right, other=0.0)
+        row_d = tl.load(at + 2 * plane + across, mask=right, other=0.0)
+        row_c = tl.load(at + 3 * plane + across, mask=right, other=0.0)
         # The rows, which are (a, -d) and (-b, c), times the inverse of the pivot.
-        aa, ab = pivot_c * a + pivot_b * b, -pivot_c * d - pivot_b * c
-        ba, bb = pivot_b * a - pivot_a * b, -pivot_b * d + pivot_a * c
-        A -= a[:, None] * aa[None, :] + b[:, None] * ba[None, :]
-        B -= a[:, None] * ab[None, :] + b[:, None] * bb[None, :]
-        D -= d[:, None] * aa[None, :] + c[:, None] * ba[None, :]
-        C -= d[:, None] * ab[None, :] + c[:, None] * bb[None, :]
+        aa, ab = c * row_a + b * row_b, -c * row_d - b * row_c
+        ba, bb = b * row_a - a * row_b, -b * row_d + a * row_c
+        A -= column_a * aa + column_b * ba
+        B -= column_a * ab + column_b * bb
+        D -= column_d * aa + column_c * ba
+        C -= column_d * ab + column_c * bb
         i += 1
     tl.debug_barrier()
 
@@ -71,11 +71,11 @@ def substitute(g, h, factor, live, K: tl.constexpr):
     plane = K * K
     i = 0
     while i < live:
-        here, at = k == i, factor + i * K
-        a, b = tl.load(at + k), tl.load(at + plane + k)
-        d, c = tl.load(at + 2 * plane + k), tl.load(at + 3 * plane + k)
-        pivot_a, pivot_b = tl.load(at + 4 * plane), tl.load(at + 4 * plane + 1)
-        pivot_c = tl.load(at + 4 * plane + 2)
+        here, left, at = k == i, (k > i) & (k < live), factor + i * K
+        a, b = tl.load(at + k, mask=left, other=0.0), tl.load(at + plane + k, mask=left, other=0.0)
+        d, c = tl.load(at + 2 * plane + k, mask=left, other=0.0), tl.load(at + 3 * plane + k, mask=left, other=0.0)
+        at += 4 * plane
+        pivot_a, pivot_b, pivot_c = tl.load(at), tl.load(at + 1), tl.load(at + 2)
         x, y = _entry(g, here), _entry(h, here)
         x, y = pivot_c * x - pivot_b * y, pivot_b * x + pivot_a * y
         g = tl.where(here, x, g - a * x - b * y)
@@ -83,11 +83,11 @@ def substitute(g, h, factor, live, K: tl.constexpr):
         i += 1
     while i > 0:
         i -= 1
-        here, at = k == i, factor + i * K
-        a, b = tl.load(at + k), tl.load(at + plane + k)
-        d, c = tl.load(at + 2 * plane + k), tl.load(at + 3 * plane + k)
-        pivot_a, pivot_b = tl.load(at + 4 * plane), tl.load(at + 4 * plane + 1)
-        pivot_c = tl.load(at + 4 * plane + 2)
+        here, left, at = k == i, (k > i) & (k < live), factor + i * K
+        a, b = tl.load(at + k, mask=left, other=0.0), tl.load(at + plane + k, mask=left, other=0.0)
+        d, c = tl.load(at + 2 * plane + k, mask=left, other=0.0), tl.load(at + 3 * plane + k, mask=left, other=0.0)
+        at += 4 * plane
+        pivot_a, pivot_b, pivot_c = tl.load(at), tl.load(at + 1), tl.load(at + 2)
         x, y = tl.sum(a * g - d * h, 0), tl.sum(c * h - b * g, 0)
         g = tl.where(here, g - pivot_c * x + pivot_b * y, g)
         h = tl.where(here, h - pivot_b * x - pivot_a * y, h)

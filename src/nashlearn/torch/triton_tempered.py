@@ -8,51 +8,78 @@ probabilities are 0 and no row has its label there; a product without it is the 
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from nashlearn.torch.triton_entropy import long_rows
-from nashlearn.torch.triton_rows import LOG2_E, halves, kernel, number
+from nashlearn.torch.triton_entropy import row_game
+from nashlearn.torch.triton_rows import LOG2_E, Launcher, halves, kernel, number, outcome
+from nashlearn.torch.triton_thresholds import LANES, packed
 
 __all__ = ["BLOCK", "live_products", "scale", "temper"]
 
 BLOCK = 128
-_TILE = (4, 1024)  # rows and classes whose change one program makes
+_CLASSES = 2048  # whose change a program makes at a time
+_REGISTERS = 64  # of a thread at most: more programs at once then hide the loads
 
 
 @kernel()
-def _change(
-    scores, numbers, target, share, live, least, n, ignore_index, low, high, K: tl.constexpr, COLUMNS: tl.constexpr,
-    BLOCK: tl.constexpr, R: tl.constexpr, C: tl.constexpr,
+def _temper(
+    scores, target, share, rows, live, n, ignore_index, low, high, LOOK: tl.constexpr,
+    K: tl.constexpr, LEAST: tl.constexpr, LANES: tl.constexpr, PACKED: tl.constexpr, COLUMNS: tl.constexpr,
+    BLOCK: tl.constexpr, C: tl.constexpr,
 ):  # fmt: skip
-    """``(q - y) * share`` in the place of the scores; ``live``, where asked for, of the blocks that a tile touches."""
-    tiles: tl.constexpr = (K + C - 1) // C
-    row = tl.program_id(0) // tiles * R + tl.arange(0, R)
-    first = tl.program_id(0) % tiles * C
-    j = first + tl.arange(0, C)
-    inside = row < n
-    y = tl.load(target + row, mask=inside, other=ignore_index)
-    counted = inside & (y != ignore_index)
-    top, t = tl.load(numbers + row, mask=inside, other=0.0), tl.load(numbers + n + row, mask=inside, other=0.0)
-    one = tl.load(numbers + 2 * n + row, mask=inside, other=0.0)
-    by = tl.load(share + row, mask=counted, other=0.0)
-    place = scores + row.to(tl.int64)[:, None] * K + j[None, :]
-    there = inside[:, None] & (j < K)[None, :]
-    v = tl.load(place, mask=there, other=float("-inf")).to(top.dtype) - top[:, None]
-    slope = LOG2_E / number(low, high, top.dtype)
-    q = tl.exp2((tl.minimum(v, t[:, None], propagate_nan=tl.PropagateNan.ALL) - t[:, None]) * slope) * one[:, None]
-    q = tl.where(q < least, 0.0, q)
-    own = j[None, :] == y[:, None]
-    change = tl.where(counted[:, None], (q - own.to(q.dtype)) * by[:, None], 0.0)
-    tl.store(place, change.to(scores.dtype.element_ty), mask=there)
-    if live is not None:
-        alive = (counted[:, None] & there & ((q != 0.0) | own)).to(tl.int32)
-        found = tl.max(tl.reshape(tl.max(alive, 0), (C // BLOCK, BLOCK)), 1)
-        column = first // BLOCK + tl.arange(0, C // BLOCK)
-        block = tl.program_id(0) // tiles * R // BLOCK
-        tl.atomic_max(live + block * COLUMNS + column, found, mask=(found > 0) & (column < COLUMNS))
+    """The loss of a row and ``(q - y) * share`` in the place of its scores, which are read again from the cache."""
+    ACC: tl.constexpr = rows.dtype.element_ty
+    row = tl.program_id(0)
+    scores += row.to(tl.int64) * K
+    mu = number(low, high, ACC)
+    top, t, mass = row_game(scores, None, mu, K, LANES, PACKED, ACC)
+    one = tl.arange(0, 1)
+    here = one == 0
+    above = t + mu * tl.log(mass) + 1.0
+    loss, _ = outcome(scores, target, None, one, row + one, here, top, above, ignore_index, K)
+    tl.store(rows + row + one, loss, mask=here)
+    if share is not None:
+        y = tl.load(target + row)
+        counted = y != ignore_index
+        by = tl.where(counted, tl.load(share + row), 0.0)
+        # All in powers of two, and the label apart: a few instructions for each class.
+        steep = LOG2_E / mu
+        level, negligible, main = t * steep, LEAST * mass, by / mass
+        known = (y >= 0) & (y < K)
+        label = tl.where(known, y, 0)
+        own = tl.load(scores + label).to(ACC) - top
+        tl.debug_barrier()  # the label's score has been read
+        last: tl.constexpr = (K + C - 1) // C * C - C
+        for back in range(0, K, C):  # the last scores read are the ones still in cache
+            first = last - back
+            j = first + tl.arange(0, C)
+            v = tl.load(scores + j, mask=j < K, other=float("-inf")).to(ACC) - top
+            e = tl.exp2(tl.minimum(v * steep - level, 0.0, propagate_nan=tl.PropagateNan.ALL))
+            e = tl.where(e < negligible, 0.0, e)
+            change = tl.where(counted, e * main, 0.0)
+            tl.store(scores + j, change.to(scores.dtype.element_ty), mask=j < K)
+            if LOOK:
+                found = (counted & (j < K) & ((e != 0.0) | (j == y))).to(tl.int32)
+                found = tl.max(tl.reshape(found, (C // BLOCK, BLOCK)), 1)
+                column = first // BLOCK + tl.arange(0, C // BLOCK)
+                there = (found > 0) & (column < COLUMNS)
+                tl.atomic_max(live + row // BLOCK * COLUMNS + column, found, mask=there, sem="relaxed")
+        tl.debug_barrier()  # the label's place has been written
+        e = tl.exp2(tl.minimum(own * steep - level, 0.0, propagate_nan=tl.PropagateNan.ALL))
+        e = tl.where(e < negligible, 0.0, e)
+        tl.store(scores + label, (e * main - by).to(scores.dtype.element_ty), mask=counted & known)
+
+
+@cache
+def _launcher(k: int, dtype: torch.dtype) -> Launcher:
+    least = torch.finfo(dtype).eps / 2 / k
+    constants = (k, least, LANES, packed(), triton.cdiv(k, BLOCK), BLOCK, _CLASSES)
+    return Launcher(_temper, constants, num_warps=min(8, 4 * dtype.itemsize), maxnreg=_REGISTERS)
 
 
 def temper(
@@ -63,19 +90,12 @@ def temper(
     If ``look``, then also which blocks are alive: 1 or 0 for each block of rows and of classes.
     """
     n, k = scores.shape
-    numbers = rows.new_empty(3 * n)
-    integers = (ignore_index, *halves(smoothing))
-    long_rows(k, scores.dtype).forward(n, (scores, target, None, None, rows, None, numbers), integers, False)
-    if share is None:
-        return None
-    columns = triton.cdiv(k, BLOCK)
     live = None
-    if look and scores.dtype != torch.float64:  # products of doubles skip nothing
-        live = torch.zeros((triton.cdiv(n, BLOCK), columns), dtype=torch.int32, device=scores.device)
-    least = torch.finfo(scores.dtype).eps / 2 / k
-    tile = _TILE if scores.element_size() < 8 else (1, BLOCK)
-    grid = (triton.cdiv(n, tile[0]) * triton.cdiv(k, tile[1]),)
-    _change[grid](scores, numbers, target, share, live, least, n, *integers, k, columns, BLOCK, *tile, num_warps=4)
+    if look and share is not None and scores.dtype != torch.float64:  # products of doubles skip nothing
+        blocks = triton.cdiv(n, BLOCK), triton.cdiv(k, BLOCK)
+        live = torch.zeros(blocks, dtype=torch.int32, device=scores.device)
+    tensors = (scores, target, share, rows, live)
+    _launcher(k, scores.dtype)(n, tensors, (ignore_index, *halves(smoothing)), live is not None)
     return live
 
 

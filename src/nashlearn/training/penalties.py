@@ -14,11 +14,12 @@ A penalty knows its value, and what ``alpha`` becomes where losses and weights a
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-__all__ = ["ABSOLUTE", "SQUARED", "Penalty"]
+__all__ = ["ABSOLUTE", "SQUARED", "Absolute", "Penalty", "Squared"]
 
 
 class Penalty(Protocol):
@@ -45,7 +46,8 @@ class Penalty(Protocol):
         ...
 
 
-class _Squared(NamedTuple):
+@dataclass(frozen=True)
+class Squared:
     """``alpha/2 |w|^2``: the Euclidean distance between moments is paid for."""
 
     def norm(self, w: np.ndarray) -> float:
@@ -64,7 +66,8 @@ class _Squared(NamedTuple):
         return alpha / unit
 
 
-class _Absolute(NamedTuple):
+@dataclass(frozen=True)
+class Absolute:
     """``alpha |w|_1``: moments lie in a box of half-width ``alpha`` around those of the data."""
 
     def norm(self, w: np.ndarray) -> float:
@@ -83,5 +86,5 @@ class _Absolute(NamedTuple):
         return alpha
 
 
-SQUARED: Penalty = _Squared()
-ABSOLUTE: Penalty = _Absolute()
+SQUARED: Penalty = Squared()
+ABSOLUTE: Penalty = Absolute()

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from nashlearn.kernels.newton import smoothed_rows, tempered_rows
 from nashlearn.training.designs.row_products import rows_of, squared_norms
 from nashlearn.training.objective import Evaluation, evaluation, summed
-from nashlearn.training.rounding import EXTRA, rounding
+from nashlearn.training.rounding import EXTRA, UNIT, rounding
 
 __all__ = ["Problem"]
 
@@ -177,6 +177,11 @@ class Problem:
         sizes, spread = self._sizes
         unit, reach = self._unit(smoothing), self.design.reach(sizes, w)
         return rounding(self._terms, unit, reach, outside=outside, spread=spread, alpha=self.alpha)
+
+    @property
+    def moment_error(self) -> float:
+        """How wrong rounding may make a moment of normalised labels, ``sum_i omega_i Phi(x_i)'(q_i - y_i)``."""
+        return self._terms * UNIT * self._sizes[1]
 
     @property
     def _terms(self) -> float:

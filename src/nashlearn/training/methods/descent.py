@@ -21,6 +21,7 @@ import numpy as np
 from nashlearn.training.driver import Method, Offer, Run
 from nashlearn.training.methods.planes import Planes
 from nashlearn.training.methods.search import first_descent
+from nashlearn.training.objective import Evaluation
 from nashlearn.training.progress import relative_gap
 
 __all__ = ["Curvature", "Descent"]
@@ -267,11 +268,17 @@ class Descent(Method):
         """``P(w)`` and its gradient; keeps the plane."""
         seen = run.problem.evaluate(w, smoothing)
         omega = seen.penalty / smoothing if smoothing else np.inf  # unknown: such a plane bounds the game alone
-        state.planes.add(seen.gradient, seen.entropy, omega)
+        self._remember(run, state, w, seen, smoothing, omega)
         state.excess = -omega * (smoothing - self.target) if smoothing else 0.0
         state.drift = float(np.linalg.norm(seen.drift))
         gradient = self.penalty.slope(run.alpha, w) + seen.gradient + seen.drift
         return self.penalised(run, w) + seen.loss, gradient
+
+    def _remember(
+        self, run: Run, state: DescentState, w: np.ndarray, seen: Evaluation, smoothing: float, omega: float
+    ) -> None:
+        """Keep the plane of an evaluation."""
+        state.planes.add(seen.gradient, seen.entropy, omega)
 
     def _certified(self, run: Run, state: DescentState) -> Offer:
         """What an evaluation of the weights at the target says of them."""

@@ -43,6 +43,19 @@ def violation(gradient: np.ndarray, w: np.ndarray, alpha: float) -> float:
     return float(still.max(initial=0.0))
 
 
+def promise(gradient: np.ndarray, w: np.ndarray, alpha: float, d: np.ndarray) -> float:
+    """``<g, d> + alpha (|w + d|_1 - |w|_1)``: negative for a step that helps.
+
+    Where a weight keeps its sign ``s`` its part is ``d (g + alpha s)``: near the optimum that is a product of two small
+    numbers, where the terms of the formula above cancel and leave rounding.
+    """
+    sign = np.sign(np.where(w != 0.0, w, d))
+    kept = sign * (w + d) >= 0.0
+    return float(
+        np.where(kept, d * (gradient + alpha * sign), gradient * d + alpha * (np.abs(w + d) - np.abs(w))).sum()
+    )
+
+
 class SparseDescent(Descent):
     """Proximal L-BFGS through games of falling smoothing, which certify the one at ``target``."""
 
@@ -84,7 +97,7 @@ class SparseDescent(Descent):
         d = np.zeros(w.size)
         if working.size:
             d[working] = self._modelled(run, state, working, gradient[working].copy(), w[working].copy())
-        return d, float(gradient @ d) + alpha * (float(np.abs(w + d).sum()) - float(np.abs(w).sum()))
+        return d, promise(gradient, w, alpha, d)
 
     def _modelled(self, run: Run, state: Any, working: np.ndarray, g: np.ndarray, w: np.ndarray) -> np.ndarray:
         """The step of the working set, to about the minimum of the model of L-BFGS."""

@@ -22,8 +22,10 @@ from nashlearn.training.methods.newton import DENSE_LIMIT
 from nashlearn.training.methods.search import first_descent
 from nashlearn.training.methods.sparse import SparseDescent, SparseState, violation
 from nashlearn.training.methods.tempered import Turns, drawn_rows, evaluation_cost
+from nashlearn.training.objective import Evaluation
 from nashlearn.training.problem import Problem
 from nashlearn.training.progress import relative_gap
+from nashlearn.training.rounding import UNIT
 
 __all__ = ["SparseRowState", "SparseRows"]
 
@@ -39,7 +41,8 @@ _INEXACT = 0.01  # how exactly the minimum of a model is sought
 _GOOD, _BAD = 0.3, 0.1  # shares of what a model promises that a step wins
 _NEARER = 0.7  # ratio of distances of the moments by which a step is taken where rounding hides what it wins
 _SHORTEST = 1e-6
-_ROUNDED = 1e-20  # relative fall beyond which there is nothing to win
+_ROUNDED = 1e-27  # relative fall beyond which there is nothing to win
+_SUMMED = 48  # roundings on the way of a term into a sum
 _POLISHED, _POLISHED_EXACT = 1e-13, 1e-9  # relative gaps that small problems are solved to, at smoothing 0
 
 
@@ -76,7 +79,7 @@ class SparseRowState(SparseState):
 class SparseRows(SparseDescent):
     """Through games of falling smoothing to the one of the smoothing ``target``, in units of the loss."""
 
-    needs = ("X", "design", "loss", "omega", "evaluate", "tempered", "error", "game")
+    needs = ("X", "design", "loss", "omega", "evaluate", "tempered", "error", "moment_error", "game")
     states = (SparseRowState,)
 
     def __init__(self, target: float, scale: float):
@@ -110,7 +113,13 @@ class SparseRows(SparseDescent):
         truth = sum(
             problem.omega[part] @ problem.game.part(part).risk(problem.truth(part)) for part, _ in problem.blocks()
         )
-        return BoxPlanes.none(problem.n_weights, float(truth))
+        return BoxPlanes.none(problem.n_weights, float(truth), problem.moment_error)
+
+    def _remember(self, run: Run, state: Any, w: np.ndarray, seen: Evaluation, smoothing: float, omega: float) -> None:
+        """Keep the plane of a tempered game; labels of the exact one miss the simplex by nobody knows how much."""
+        if smoothing:
+            error = run.problem.error(w.reshape(run.problem.shape), smoothing=smoothing)
+            state.planes.add(seen.gradient, seen.entropy, omega, error)
 
     def _guess(self, run: Run) -> np.ndarray:
         """That of uniform labels."""
@@ -201,21 +210,34 @@ class SparseRows(SparseDescent):
             state.still = False
 
     def _offer(self, run: Run, state: Any) -> Offer:
-        return self._shaped(run, state, super()._offer(run, state))
+        return self._surely(run, state, super()._offer(run, state))
 
     def _certified(self, run: Run, state: Any) -> Offer:
-        return self._shaped(run, state, super()._certified(run, state))
+        return self._surely(run, state, super()._certified(run, state))
 
-    def _shaped(self, run: Run, state: Any, offer: Offer) -> Offer:
-        """The weights in their shape, and what rounding may do."""
-        problem, w = run.problem, offer.w.reshape(run.problem.shape)
-        error = problem.error(w, smoothing=self.schedule[state.stage])
-        return Offer(w.copy(), offer.primal, offer.dual, error, error)
+    def _surely(self, run: Run, state: Any, offer: Offer) -> Offer:
+        """The weights in their shape, what the planes prove, and what rounding may do to either side."""
+        w, planes = offer.w.reshape(run.problem.shape), state.planes
+        dual, sure = planes.bound(run.alpha, self.target), planes.sure(run.alpha, self.target)
+        lost = dual - sure if np.isfinite(sure) else 0.0
+        return Offer(w.copy(), offer.primal, dual, self._error(run, w, self.schedule[state.stage]), lost)
+
+    def _error(self, run: Run, w: np.ndarray, smoothing: float) -> float:
+        """How wrong rounding may make the objective: the mean loss, and a sum in pairs of absolute values."""
+        return run.problem.error(w, smoothing=smoothing) + _SUMMED * UNIT * self.penalised(run, w)
 
     def finish(self, run: Run, state: Any) -> None:
-        """Look at the best weights again, and exchange them for those that the design prefers."""
+        """Look at the best weights again, and exchange them for the last, or for those that the design prefers.
+
+        Of weights whose objectives rounding cannot tell apart the last are the best: their moments are nearest to where
+        they should be, and repeated rows lead to the same weights as weighted ones.
+        """
         super().finish(run, state)
         best, problem = run.progress, run.problem
+        at_target = state.begun and self.schedule[state.stage] == self.target
+        if at_target and best.rounds and state.value <= best.primal + best.primal_error:
+            w = state.w.reshape(problem.shape).copy()
+            best.exchange(w, state.value, self._error(run, w, self.target))
         if (w := problem.tidied(best.w)) is not best.w:
             best.exchange(w, self.penalised(run, w) + problem.evaluate(w.ravel(), self.target).loss, best.primal_error)
 

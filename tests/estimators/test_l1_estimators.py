@@ -15,19 +15,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from nashlearn import NashAbstainer, NashClassifier, NashOrdinalClassifier, NashTagger
 
-CHECKED = [NashClassifier(penalty="l1"), NashAbstainer(penalty="l1"), NashOrdinalClassifier(penalty="l1")]
-CHECKED += [NashClassifier(penalty="l1", smoothing=0.0, alpha=1e-3)]
 
-
-def expected_failures(estimator) -> dict[str, str]:
-    if isinstance(estimator, NashOrdinalClassifier):
-        return {"check_classifiers_train": "predict takes the median of ordered labels, not the most probable one"}
-    if estimator.smoothing == "auto" and isinstance(estimator, NashClassifier):
-        return {"check_sample_weight_equivalence_on_sparse_data": "scores agree to 1e-8, not to 1e-9"}
-    return {}
-
-
-@parametrize_with_checks(CHECKED, expected_failed_checks=expected_failures)
+@parametrize_with_checks([NashClassifier(penalty="l1")])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
