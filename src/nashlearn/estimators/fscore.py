@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
-from scipy.special import logit
+from scipy.special import log_softmax, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import fbeta_score, jaccard_score
@@ -25,6 +26,7 @@ from nashlearn.training.designs.gram import Gram, Kernel
 from nashlearn.training.fixed_point import FixedPoints, Search, fixed_points
 from nashlearn.training.opening import asked_checkpoint
 from nashlearn.training.progress import scaling_advice
+from nashlearn.training.risk import gains
 
 __all__ = ["NashFScore"]
 
@@ -310,20 +312,21 @@ class NashFScore(RowFunctions, MomentRadius, ClassifierMixin, BaseEstimator):
         functions = self._functions(X, dtype)
         return functions + self.intercept_.astype(functions.dtype, copy=False)
 
-    def _played(self, X: Any, what: str) -> np.ndarray:
-        """``p`` or ``q`` of both classes (n, 2), or of each label (n, labels)."""
+    def _equilibria(self, X: Any) -> Iterator[tuple[Any, np.ndarray, Any]]:
+        """Of each label the game, scores (n, 2) in its units, and what is played there."""
         leads = self._leads(X, dtype=np.float64)
-        found = [
-            getattr(fscore_game(t, self.beta, self._positive).solve(scores, smoothing=self._mu), what)
-            for t, lead in zip(self._t, leads.T, strict=True)
-            for scores in [0.5 * self._unit * np.column_stack([-lead, lead])]
-        ]
+        for t, lead in zip(self._t, leads.T, strict=True):
+            game, scores = fscore_game(t, self.beta, self._positive), 0.5 * self._unit * np.column_stack([-lead, lead])
+            yield game, scores, game.solve(scores, smoothing=self._mu)
+
+    def _shaped(self, found: list[np.ndarray]) -> np.ndarray:
+        """What each label has for its two values, as both classes (n, 2), or as the labels (n, labels)."""
         return found[0] if self.average is None else np.column_stack([one[:, 1] for one in found])
 
     @lazily
     def strategy(self, X: Any) -> np.ndarray:
         """The predictor's strategy ``p``: probabilities (n, 2) with which to answer each class, or (n, labels)."""
-        return self._played(X, "p")
+        return self._shaped([found.p for _, _, found in self._equilibria(X)])
 
     @lazily
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -333,7 +336,21 @@ class NashFScore(RowFunctions, MomentRadius, ClassifierMixin, BaseEstimator):
         ``p`` is mixed, and many rows have exactly that ``q``.
         """
         check_is_fitted(self)
-        return self._played(X, "q" if self.smoothing_ else "p")
+        return self._shaped([found.q if self.smoothing_ else found.p for _, _, found in self._equilibria(X)])
+
+    @lazily
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of :meth:`predict_proba`, finite where ``smoothing_`` is positive; at 0 those of ``p``."""
+        check_is_fitted(self)
+        if not self.smoothing_:
+            p = self.predict_proba(X)
+            return np.log(p, out=np.full(p.shape, -np.inf), where=p > 0)
+        return self._shaped(
+            [
+                log_softmax((scores + gains(game, found.p)) / self._mu, axis=1)
+                for game, scores, found in self._equilibria(X)
+            ]
+        )
 
     @lazily
     def decision_function(self, X: Any) -> np.ndarray:
