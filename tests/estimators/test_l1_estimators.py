@@ -63,18 +63,19 @@ def test_warm_start_is_there_at_once(iris):
     assert model.objective_ == pytest.approx(before, rel=1e-6) and model.n_iter_ < steps
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_checkpoint_resumes_an_interrupted_run(iris, tmp_path):
-    def stop(now):
-        if now.n_iter >= 4:
-            raise KeyboardInterrupt
-
-    given = {"penalty": "l1", "alpha": 1e-3, "checkpoint": tmp_path / "run", "random_state": 0}
-    with pytest.warns(UserWarning, match="interrupted"):
-        NashClassifier(callback=stop, **given).fit(*iris)
-    model = NashClassifier(**given).fit(*iris)
-    assert model.dual_gap_ <= model.tol
-    assert model.objective_ == pytest.approx(NashClassifier(**{**given, "checkpoint": None}).fit(*iris).objective_)
+@pytest.mark.parametrize("smoothing", [0.0, 0.5])
+@pytest.mark.parametrize("kind", [NashClassifier, NashTagger])
+def test_a_checkpoint_goes_on_where_it_was_left(kind, smoothing, iris, tmp_path):
+    data = iris if kind is NashClassifier else sequences()
+    given = {"penalty": "l1", "alpha": 0.01, "smoothing": smoothing, "tol": 1e-2}
+    with pytest.warns(ConvergenceWarning):
+        short = kind(max_iter=6, checkpoint=tmp_path / "run", **given).fit(*data)
+    rounds = []
+    model = kind(max_iter=3000, checkpoint=tmp_path / "run", callback=rounds.append, **given).fit(*data)
+    assert model.dual_gap_ <= 1e-2 < short.dual_gap_ and rounds[0].n_iter >= 6
+    assert model.history_[: len(short.history_) - 1] == short.history_[:-1]
+    whole = kind(max_iter=3000, **given).fit(*data)
+    assert abs(model.objective_ - whole.objective_) <= 1e-2 * whole.objective_
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 1.0])
