@@ -7,8 +7,9 @@ import scipy.sparse as sp
 
 from nashlearn import games
 from nashlearn.games.rows.thresholds import ThresholdGame
-from nashlearn.training import Problem
+from nashlearn.training import Problem, train
 from nashlearn.training.designs.rows import PerClass, Shared
+from nashlearn.training.methods.tempered import Tempered
 
 
 def random_costs(options: int, k: int, seed: int = 0) -> np.ndarray:
@@ -61,3 +62,7 @@ def per_class(X, y, game, alpha, omega=None, bias=1.0) -> Problem:
 def thresholded(X, y, k, alpha, omega=None) -> Problem:
     omega = shares(0, y.size, False) if omega is None else omega
     return Problem(X, y, omega, alpha, ThresholdGame(k - 1), Shared(k - 1, X.shape[1]))
+
+
+def solve_tempered(problem, mu, tol=1e-9, max_iter=500, **options):
+    return train(problem, Tempered(mu), tol=tol, max_iter=max_iter, random_state=np.random.default_rng(0), **options)
