@@ -76,17 +76,35 @@ def residuals(model, X, y, grid):
     return np.array([games.ratio(t, {0: games.fit(0, t, None, None, None)}) - t for t in grid])
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_no_second_fixed_point_on_small_problems(seed):
-    """Residuals change their sign once, from plus to minus. This is a search and no proof."""
+GRID = np.array([0.02, 0.05, 0.1, 0.15, 0.25, 0.4, 0.6, 0.8, 0.95])
+
+
+def small(seed):
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(12, 2)) * 10.0 ** rng.uniform(-1, 1)
-    y = (X[:, 0] / X.std() + rng.normal(size=12) > 0.8).astype(int)
-    y[:2] = 0, 1
-    beta, alpha = 10.0 ** rng.uniform((-1, -3), (1, 0))
-    model = NashFScore(beta, alpha=alpha, smoothing=[0.0, 0.1, 1.0][seed % 3], tol=1e-6)
-    grid = np.linspace(0.01, 0.99, 15)
-    found = residuals(model, X, y, grid)
-    signs = np.sign(found[np.abs(found) > 1e-4])
-    assert len(signs) >= len(grid) - 1
-    assert np.all(np.diff(signs) <= 0.0)
+    X = rng.normal(size=(12, 2))
+    return X, (X[:, 0] + rng.normal(size=12) > 0.5).astype(int)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 1.0])
+@pytest.mark.parametrize("beta", [0.3, 1.0, 3.0])
+def test_no_second_fixed_point_on_small_problems(beta, smoothing):
+    """Residuals change their sign once, from plus to minus. This is a search and no proof."""
+    for seed, alpha in ((0, 0.03), (4, 0.3)):
+        model = NashFScore(beta, alpha=alpha, smoothing=smoothing, tol=1e-5)
+        found = residuals(model, *small(seed), GRID)
+        assert np.all(np.diff(np.sign(found[np.abs(found) > 1e-4])) <= 0.0)
+
+
+@pytest.mark.parametrize("seed", [0, 4, 10])
+def test_of_several_fixed_points_the_largest_is_found_on_these_problems(seed):
+    """Heavy regularisation and a large beta, without smoothing: each fixed point has a radius of its own."""
+    X, y = small(seed)
+    model = NashFScore(10.0, alpha=0.7, smoothing=0.0, tol=1e-6)
+    found = residuals(model, X, y, GRID)
+    assert np.any((found[:-1] < -1e-4) & (found[1:] > 1e-4))  # one that a search from below would end at
+    model.fit(X, y)
+    above = np.linspace(model.fixed_point_, 1.0, 6)[1:-1]
+    assert np.all(residuals(model, X, y, above) < 0.0)
+    assert np.all(found[GRID > model.fixed_point_] < 0.0)
+    # It is a guarantee as any other.
+    assert model.worst_case_score(model.radius_) == pytest.approx(model.fixed_point_, abs=1e-4)
