@@ -89,7 +89,8 @@ class NashFScore(RowFunctions, MomentRadius, ClassifierMixin, BaseEstimator):
     classes_ : ndarray
         The two classes, or the indices of the labels.
     fixed_point_ : float, or ndarray (labels,) for ``average="macro"``
-        The score that was trained for: where training for it yields it. At smoothing 0 it is a guarantee, that of
+        The score that was trained for: where training for it yields it, in rare cases one of several such scores (heavy
+        regularisation and a large ``beta`` without smoothing). At smoothing 0 it is a guarantee, that of
         :meth:`worst_case_score` for the radius ``radius_``. NaN for a label without a positive example.
     radius_ : float or ndarray
         How far the adversary of training went from the moments of the data, ``alpha_ |w|``.
