@@ -105,6 +105,6 @@ def test_of_several_fixed_points_the_largest_is_found_on_these_problems(seed):
     model.fit(X, y)
     above = np.linspace(model.fixed_point_, 1.0, 6)[1:-1]
     assert np.all(residuals(model, X, y, above) < 0.0)
-    assert np.all(found[GRID > model.fixed_point_] < 0.0)
+    assert np.all(found[model.fixed_point_ < GRID] < 0.0)
     # It is a guarantee as any other.
     assert model.worst_case_score(model.radius_) == pytest.approx(model.fixed_point_, abs=1e-4)

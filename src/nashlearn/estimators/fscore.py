@@ -89,7 +89,8 @@ class NashFScore(RowFunctions, MomentRadius, ClassifierMixin, BaseEstimator):
     classes_ : ndarray
         The two classes, or the indices of the labels.
     fixed_point_ : float, or ndarray (labels,) for ``average="macro"``
-        The score that was trained for: where training for it yields it. At smoothing 0 it is a guarantee, that of
+        The score that was trained for: where training for it yields it, in rare cases one of several such scores (heavy
+        regularisation and a large ``beta`` without smoothing). At smoothing 0 it is a guarantee, that of
         :meth:`worst_case_score` for the radius ``radius_``. NaN for a label without a positive example.
     radius_ : float or ndarray
         How far the adversary of training went from the moments of the data, ``alpha_ |w|``.
@@ -280,7 +281,7 @@ class NashFScore(RowFunctions, MomentRadius, ClassifierMixin, BaseEstimator):
         return f / (2.0 - f) if self.metric == "jaccard" else f
 
     def worst_case_score(self, radius: float = 0.0) -> float:
-        """Bound on the metric of the randomised prediction :meth:`strategy` over a set of distributions.
+        """What the metric of the randomised prediction :meth:`strategy` is at least, whatever the labels near the data.
 
         For every distribution of labels, given the training inputs, whose moments ``E[Phi(x)' y]`` lie within
         ``radius`` (Euclidean) of those of the training data, the metric of the expected counts is at least this: the
@@ -288,12 +289,20 @@ class NashFScore(RowFunctions, MomentRadius, ClassifierMixin, BaseEstimator):
         see :mod:`nashlearn.training.score_bound`. For ``average="macro"`` each label has its moments and its bound, and
         the mean of the bounds is returned; for ``"micro"`` moments are those of all labels, one below the other.
 
-        It holds for answers drawn from ``p``, for expected counts and at the training inputs, weighted as in training.
+        It says nothing of other inputs, of the expectation of the ratio, or of :meth:`predict`, which takes the
+        likelier answer in place of a drawn one. Rows are weighted as in training. Cost: none that depends on the rows.
 
         Parameters
         ----------
-        radius : float
-            Not negative; 0 for distributions with the moments of the training data.
+        radius : float, default=0.0
+            Not negative, in the units of the features and the constant feature. 0 is for distributions with exactly the
+            moments of the training data, ``radius_`` for those that training guarded against, ``moment_radius()`` for
+            the one that the data were drawn from, with 95 % confidence.
+
+        Returns
+        -------
+        float
+            Between 0, where nothing is certain, and 1.
         """
         check_is_fitted(self)
         if not 0 <= number(radius, "radius") < np.inf:
