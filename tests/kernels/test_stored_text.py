@@ -17,6 +17,7 @@ from nashlearn.kernels.hashed_arcs import ROOM
 from nashlearn.solvers.threads import threads
 from nashlearn.training.designs.hashed_arcs import Attributes, HashedArcs
 from nashlearn.training.designs.nodes import SparseFeatures
+from nashlearn.training.methods import block_replies
 from nashlearn.training.methods.block_replies import Replies, visit
 
 STORED = np.load(Path(__file__).parents[1] / "stored" / "text-0.1.npz")
@@ -60,17 +61,20 @@ def test_moments_and_faint_entries(kind):
     assert_same(entropy, f"faint|{kind}|entropy")
 
 
+@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("slots", [1, 2, 5])
 @pytest.mark.parametrize("kind", ["normal", "nan", "1e8", "ties"])
-def test_visits(kind, slots):
+def test_visits(kind, slots, threads, monkeypatch):
+    monkeypatch.setattr(block_replies, "_DRAFTED", 1)
     own, offset = design("short"), STORED["offset"]
     kept = Replies(np.zeros((slots, offset[-1])), *np.zeros((2, 4, slots)), np.zeros((4, slots, slots)))
-    w, omega, change, gaps = STORED["visit|start"].copy(), np.full(4, 1 / 17), np.zeros(1 << 10), []
+    w, omega, change, gaps = STORED["visit|start"].copy(), np.full(4, 1 / 17), np.zeros((threads, 1 << 10)), []
     for t, reply in enumerate(STORED["visit|replies"]):
         part, entropy = (PART if t % 2 else np.arange(4)), STORED[f"visit|{kind}|entropy"][t]
         gaps.append(visit(w, own.sentences, part, offset, omega, 0.01, reply, entropy, kept, change))
     for name, found in (*kept._asdict().items(), ("w", w), ("gaps", np.array(gaps))):
         assert_same(found, f"visit|{kind}|{slots}|{name}")
+    assert not change.any()
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])
