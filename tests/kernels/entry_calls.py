@@ -222,6 +222,9 @@ def _play() -> None:
     if "numba" not in sys.modules:
         nodes = [sp.csr_matrix(rng.normal(size=(n, 3)) * (rng.random((n, 3)) < 0.5)) for n in (3, 4, 2)]
         NashTagger(tol=0.1).fit(nodes, [np.arange(one.shape[0]) % 2 for one in nodes]).predict(nodes)
+        NashClassifier(penalty="l1", alpha=1e-2).fit(X, y)
+        NashClassifier(penalty="l1", alpha=1e-2, smoothing=0.0).fit(X, y)
+        games.arborescence(3).marginals(rng.normal(size=(2, 3, 4)))
 
 
 def _play_games() -> None:
