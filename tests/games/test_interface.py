@@ -167,6 +167,10 @@ def test_the_double_oracle_explains_what_is_wrong():
         Game(Halves(), Halves(), np.eye(4)).solve(np.zeros((1, 6)))
     with pytest.raises(ValueError, match="tol must be a number, not negative; got nan"):
         matching_game().solve(np.zeros((1, 4)), tol=np.nan)
+    with pytest.raises(ValueError, match=re.escape("scores[1] holds +inf")):
+        matching_game().solve(np.array([[0.0, 0.0, 0.0, 0.0], [0.0, np.inf, 0.0, 0.0]]))
+    with pytest.raises(ValueError, match="scores must leave a label possible"):
+        matching_game().solve(np.full((1, 4), -np.inf))
 
 
 class Halves:

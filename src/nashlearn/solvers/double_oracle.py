@@ -45,6 +45,9 @@ def solve(
         raise ValueError(f"scores must have shape ({wanted}); got {scores.shape}{hint}")
     if not tol >= 0:
         raise ValueError(f"tol must be a number, not negative; got {tol!r}")
+    if (scores == np.inf).any():
+        first = np.argwhere(scores == np.inf)[0, 0]
+        raise ValueError(f"scores must be finite, or -inf for a forbidden part; scores[{first}] holds +inf")
     dtype = np.float32 if scores.dtype == np.float32 else np.float64
     before = [None] * len(scores) if start is None or start.state is None else start.state
     n, state = len(scores), []
@@ -92,6 +95,8 @@ class _Instance:
     def begin(self, known: tuple[np.ndarray, np.ndarray] | None) -> tuple[np.ndarray, np.ndarray]:
         """Vertices of both players to begin with: the best label and the reply to it, and those known and possible."""
         V = self.label(self.theta)
+        if np.isneginf(inner(self.theta, V)[0]):
+            raise ValueError("scores must leave a label possible; those of an instance forbid every one by -inf")
         U = self.option(-np.asarray(self.loss @ V[0]))
         if known is None:
             return V, U
