@@ -34,7 +34,26 @@ _LAYOUTS = ("strided", "reversed", "fortran", "read-only", "misaligned")
 _CONVERSIONS = ("cannot convert float", "truth value of an", "to unpack")  # by Python and NumPy, which know no names
 _PATIENCE = ("max_iter", "rounds", "budget", "sweeps", "passes")  # whoever asks for a million rounds gets them
 _SECONDS = 60  # for one call
-_ODD = (None, 0, 1, -1, 2**31, 2**62, 2**70, 0.5, np.nan, np.inf, -np.inf, 1e300, "text", b"bytes", [], [1.0], object())
+_ODD = (
+    None,
+    0,
+    1,
+    -1,
+    2**31,
+    2**62,
+    2**63 - 1,
+    2**70,
+    0.5,
+    np.nan,
+    np.inf,
+    -np.inf,
+    1e300,
+    "text",
+    b"bytes",
+    [],
+    [1.0],
+    object(),
+)
 _DTYPES = ("f8", "f4", "i8", "i4", "u8", "u1", "?", "c16", ">f8", ">i8", "O", "U3", "M8[s]")
 
 

@@ -281,6 +281,8 @@ cdef class TreeSolver:
     def __cinit__(self, Py_ssize_t n, Py_ssize_t labels, bint single_root):
         if n < 1 or labels < 1:
             raise ValueError(f"there must be at least one token and one label; got {n} and {labels}")
+        if <double> n * n * n * labels > 1e15:  # sizes of arrays would overflow
+            raise ValueError(f"n and labels must be of a size that memory can hold; got {n} and {labels}")
         self.memory = Scratch(lay_stage(&self.stage, n, labels, 0))
         lay_stage(&self.stage, n, labels, <size_t> self.memory.at)
         self.stage.single_root = single_root
