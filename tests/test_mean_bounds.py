@@ -1,4 +1,4 @@
-"""Bounds of a true mean: laws, exact references, and coverage in draws from populations that are known."""
+"""Bounds of a true mean: laws and exact references. How often they hold, test_coverage.py counts."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import binomtest
 
-from benchmarks.coverage import POOLS, covered
 from nashlearn import certificates
-from nashlearn.certificates import _bet, _upper, error_p_value
+from nashlearn.certificates import _bet, _paid_out, _upper, error_p_value, passed_in_turn, refuted
 from nashlearn.metrics import mean_bounds
 
 SHARES = st.floats(0.0, 1.0, allow_subnormal=False)
@@ -94,6 +93,42 @@ def test_upper_bounds_fail_as_rarely_as_they_say(monkeypatch, opening, values):
     assert uppers.min() < 0.4
 
 
+def test_samples_are_bet_on_side_by_side_as_alone():
+    rng = np.random.default_rng(0)
+    x, g = rng.random((60, 200)) ** 2, rng.uniform(0.1, 0.9, 200)
+    alone = [refuted(one, g[i : i + 1], 0.1)[0] for i, one in enumerate(x.T)]
+    assert np.array_equal(refuted(x, g, 0.1), alone) and 0 < np.mean(alone) < 1
+
+
+def test_capital_beyond_all_numbers_refutes_and_what_is_lost_never_does():
+    near = 1 - 1e-9  # a loss of 0 multiplies the capital against this mean by 1e9, one of 1 divides it by 100
+    g = np.array([near])
+    assert refuted(np.zeros(64), g, 0.01).all()
+    assert not refuted(np.ones(5000), g, 0.01).any()
+    lost = _paid_out(np.array([1e-250]), 0.99 / (1 - g), g, np.zeros((40, 1)))
+    assert not (lost >= 1.0).any()
+
+
+@pytest.mark.parametrize("wrong", [range(8), [0, 3, 4, 7], [7], [2]])
+def test_wrong_tests_pass_as_rarely_as_they_should_however_p_values_depend(wrong):
+    """The worst dependence: wrong tests pass in events that share nothing, all the others always."""
+    doubt, m, steps = 0.1, 8, 8000
+    uniform = (np.arange(steps) + 0.5) / steps
+    shift = dict(zip(wrong, np.r_[0, np.cumsum(np.diff([-1, *wrong]))], strict=False))
+    broken = 0
+    for u in uniform:
+        values = [(u - shift[i] * doubt / m) % 1.0 if i in shift else 0.0 for i in range(m)]
+        passed = passed_in_turn(values, doubt)
+        broken += any(passed[i] for i in shift)
+    assert broken / steps == pytest.approx(doubt * (max(wrong) + 1) / m, abs=2 / steps)
+
+
+def test_levels_are_inherited_from_tests_that_pass():
+    assert passed_in_turn([0.01, 0.02, 0.03], 0.03) == [True, True, True]
+    assert passed_in_turn([0.011, 0.011, 0.01], 0.03) == [False, False, True]
+    assert passed_in_turn([0.01, 0.021, 0.02], 0.03) == [True, False, False]
+
+
 def test_sorted_rows_are_bounded_as_any_others():
     losses = np.r_[np.zeros(900), np.ones(100)]
     found = mean_bounds(losses, 0, 1)
@@ -134,21 +169,3 @@ def test_other_bad_input():
     with pytest.raises(ValueError, match="nothing between them"):
         mean_bounds([0.5], 0, 1, binary=True)
     assert mean_bounds([3.0], 3, 3)[:3] == (3, 3, 3)
-
-
-FAST = ("costs 0 to 10", "tagged sequences", "nasty: 1 % lose all", "nasty: all or nothing, not known to be")
-
-
-@pytest.mark.parametrize("name", FAST)
-def test_coverage_in_few_draws(name):
-    found = covered(POOLS[name].make(), 40, 120, seed=1)
-    assert found.coverage >= 0.95 - 2.6 * np.sqrt(0.05 * 0.95 / 120)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", POOLS)
-def test_coverage_in_ten_thousand_draws(name):
-    losses = POOLS[name].make()
-    found = covered(losses, POOLS[name].sizes[0], 10_000)
-    assert found.coverage >= 0.95 - 2.6 * np.sqrt(0.05 * 0.95 / 10_000)
-    assert found.width <= 1.07 * found.binomial

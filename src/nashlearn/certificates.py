@@ -14,26 +14,41 @@ for normal losses of variance ``v`` when ``r`` rows are left and the capital is 
 
     ``b = phi(z) / (c sqrt(v r))``,        ``Phi(z) = c``,
 
-which makes bounds about as wide as those of the central limit theorem; ``v`` is estimated from earlier rows. The bet is
-renewed after each 32nd part of the rows that are left.
+which, with many rows, makes bounds about as wide as those of the central limit theorem; ``v`` is estimated from earlier
+rows. The bet is renewed after each 32nd part of the rows that are left.
 
 **Which means.** Those of a grid. A capital against ``mu >= g`` serves all means from ``g`` on, so the least ``g`` above
 which all of the grid is refuted is an upper bound. The grid is laid, once, around the mean of the first 16th of rows.
 Over these the bet depends on ``g`` alone, in such a way that ``g b`` grows with ``g`` and ``(1 - g) b`` falls: then the
 capital grows with ``g``, and at the largest ``g <= mu`` of the grid, wherever that lies, it is no larger than at ``mu``
-itself, so that its expectation stays below ``delta``. The lower bound is one minus the upper bound of ``1 - x``.
+itself, so that its expectation stays below ``delta``; from then on ``g`` and the bets on later rows depend on earlier
+rows alone. The lower bound is one minus the upper bound of ``1 - x``, and each of the two has half the doubt.
 
-Rows are bet on in an order drawn with a fixed seed, whatever their losses: data may come sorted.
+Rows are bet on in an order drawn with a fixed seed, whatever their losses: data may come sorted. Rounding works against
+refutations: capital must exceed 1 by more than ``n`` rounded factors can be wrong, and capital that is too small for
+exact arithmetic is given up.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import betainc, betaincinv, ndtri
 
-__all__ = ["Certified", "Losses", "checked_confidence", "error_p_value", "mean_bounds", "price_range"]
+__all__ = [
+    "Certified",
+    "Losses",
+    "betting_order",
+    "checked_confidence",
+    "error_p_value",
+    "mean_bounds",
+    "means_to_refute",
+    "passed_in_turn",
+    "price_range",
+    "refuted",
+]
 
 _LARGEST_BET = 0.99  # of what may be bet: a row must not cost all
 _OPENING = 16  # the share of rows before the grid is laid
@@ -42,7 +57,8 @@ _GRID = 320  # points around the mean
 _TAILS = 33  # points elsewhere
 _TARGET = 1.1  # capital to aim at: the last bit is the slowest to come by
 _PIECE = 64  # rows whose factors are multiplied at once, without overflow
-_SURELY = 1.0 + 1e-9  # capital at which a mean is refuted, whatever the rounding
+_ROUNDING = 1e-13  # of capital, for each row: factors are 0.01 at least, and computed to 4 units in the 16th digit
+_LOST = 1e-200  # capital that is given up
 
 
 class Certified(NamedTuple):
@@ -141,7 +157,7 @@ def mean_bounds(losses: Any, low: float, high: float, confidence: float = 0.95, 
     if binary:
         above, below = _binomial(x, doubt)
     else:
-        x = x[np.random.default_rng(0).permutation(x.size)]
+        x = x[betting_order(x.size)]
         above, below = _upper(x, doubt), 1.0 - _upper(1.0 - x, doubt)
     upper, lower = low + (high - low) * above, low + (high - low) * below
     return Certified(mean, min(max(upper, mean), high), max(min(lower, mean), low), values.size)
@@ -150,6 +166,22 @@ def mean_bounds(losses: Any, low: float, high: float, confidence: float = 0.95, 
 def error_p_value(errors: int, n: int, rate: float) -> float:
     """The probability of so few errors, or fewer, in ``n`` draws with an error rate of ``rate``."""
     return 1.0 if errors >= n else float(betainc(n - errors, errors + 1, 1.0 - rate))
+
+
+def passed_in_turn(p_values: Sequence[float], doubt: float) -> list[bool]:
+    """Which tests pass by the fallback procedure [wiens2003]_: a wrong one with probability ``doubt`` at most.
+
+    Test ``i`` of ``m``, in an order that is fixed beforehand, has the level ``doubt / m`` plus the level of the test
+    before it, if that one passed. Proof: let ``i`` be the first test that passes and should not, and ``j`` the last one
+    before it that should not pass either. That one failed, so the level of ``i`` is at most ``(i - j) doubt / m``, and
+    these sum to ``doubt`` at most over all tests that should not pass, however p-values depend on each other.
+    """
+    passed, level = [], 0.0
+    for value in p_values:
+        level += doubt / len(p_values)
+        passed.append(bool(value <= level))
+        level = level if passed[-1] else 0.0
+    return passed
 
 
 def _checked_losses(losses: Any) -> np.ndarray:
@@ -175,8 +207,14 @@ def _binomial(x: np.ndarray, doubt: float) -> tuple[float, float]:
     return upper, 0.0 if k == 0 else float(betaincinv(k, n - k + 1, doubt))
 
 
-def _grid(first: np.ndarray, n: int) -> np.ndarray:
-    """Means to bet against, between 0 and 1: close to each other around those that the first rows make likely."""
+def betting_order(n: int) -> np.ndarray:
+    """The order in which ``n`` rows are bet on, always the same."""
+    return np.random.default_rng(0).permutation(n)
+
+
+def means_to_refute(x: np.ndarray) -> np.ndarray:
+    """Means to bet against, between 0 and 1: close to each other around those that the first 16th makes likely."""
+    n, first = x.size, x[: x.size // _OPENING]
     rows = first.size + 1
     mean = (0.5 + first.sum()) / rows
     spread = np.sqrt((0.25 + ((first - mean) ** 2).sum()) / rows)
@@ -192,37 +230,49 @@ def _bet(capital: np.ndarray, variance: np.ndarray, left: int, most: np.ndarray)
     z = ndtri(share)
     with np.errstate(all="ignore"):
         bet = np.exp(-0.5 * z * z) / (share * np.sqrt(2.0 * np.pi * left * variance))
-    return np.where(share > 1e-200, np.minimum(bet, most), 0.0)
+    return np.where(share > _LOST, np.minimum(bet, most), 0.0)
 
 
 def _paid_out(capital: np.ndarray, bet: np.ndarray, g: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The capital after bets on rows ``x``."""
-    with np.errstate(over="ignore", invalid="ignore"):  # beyond all numbers it is refuted, whatever follows in a piece
-        for start in range(0, x.size, _PIECE):
-            capital = capital * np.prod(1.0 + bet * (g - x[start : start + _PIECE, None]), axis=0)
+    """The capital after bets on rows ``x``, (rows, 1) or (rows, means)."""
+    with np.errstate(over="ignore", invalid="ignore"):  # beyond all numbers it is refuted; 0 times that is NaN, not so
+        for start in range(0, len(x), _PIECE):
+            capital = np.where(capital < _LOST, 0.0, capital)
+            capital = capital * np.prod(1.0 + bet * (g - x[start : start + _PIECE]), axis=0)
     return capital
 
 
-def _upper(x: np.ndarray, doubt: float) -> float:
-    """An upper bound of the mean of losses in [0, 1] that fails with probability ``doubt`` at most."""
-    n, t = x.size, x.size // _OPENING
-    g = _grid(x[:t], n)
+def refuted(x: np.ndarray, g: np.ndarray, doubt: float) -> np.ndarray:
+    """Whether losses in [0, 1] refute that their mean is ``g`` or more, for each of the means ``g`` (m,).
+
+    ``x`` is one sample (n,), or one for each mean (n, m), in the order of betting.
+    """
+    n, x = len(x), x.reshape(len(x), -1)
+    alike = x.shape[1] == 1
+    t, enough = n // _OPENING, 1.0 + n * _ROUNDING
     largest = g * (1.0 - g)  # variance of losses with this mean
     most, prior = _LARGEST_BET / (1.0 - g), 1.0 / largest  # the variance begins as if so many rows had the largest
     capital = np.full(g.size, doubt)
     capital = _paid_out(capital, _bet(capital, largest, n, most), g, x[:t])
-    refuted = capital >= _SURELY
-    total, squares = x[:t].sum(), (x[:t] ** 2).sum()
-    while t < n and not refuted.all():
+    done = capital >= enough
+    total, squares = x[:t].sum(axis=0), (x[:t] ** 2).sum(axis=0)
+    while t < n and not done.all():
         rows = x[t : t + max(1, (n - t) // _RENEWED)]
-        live = np.flatnonzero(~refuted)
-        own, count = g[live], prior[live]
-        around = squares - 2.0 * own * total + t * own**2
-        variance = np.minimum((1.0 + around) / (count + t), largest[live])
+        live = np.flatnonzero(~done)
+        column = 0 if alike else live
+        own = g[live]
+        around = squares[column] - 2.0 * own * total[column] + t * own**2
+        variance = np.minimum((1.0 + around) / (prior[live] + t), largest[live])
         bet = _bet(capital[live], variance, n - t, most[live])
-        capital[live] = _paid_out(capital[live], bet, own, rows)
-        refuted[live] = capital[live] >= _SURELY
-        total, squares, t = total + rows.sum(), squares + (rows**2).sum(), t + rows.size
-    standing = np.flatnonzero(~refuted)
+        capital[live] = _paid_out(capital[live], bet, own, rows if alike else rows[:, live])
+        done[live] = capital[live] >= enough
+        total, squares, t = total + rows.sum(axis=0), squares + (rows**2).sum(axis=0), t + len(rows)
+    return done
+
+
+def _upper(x: np.ndarray, doubt: float) -> float:
+    """An upper bound of the mean of losses in [0, 1] that fails with probability ``doubt`` at most."""
+    g = means_to_refute(x)
+    standing = np.flatnonzero(~refuted(x, g, doubt))
     above = int(standing[-1]) + 1 if standing.size else 0
     return float(g[above]) if above < g.size else 1.0

@@ -23,6 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from nashlearn.estimators._sparse_coef import dense_coef
+
 __all__ = ["register", "to_onnx"]
 
 _OPSET = 17
@@ -198,7 +200,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
 def _functions(estimator: Any, X: Any, ops: Any) -> Any:
     """What the weights say of each row, without intercepts."""
     if estimator._kernel is None:
-        return ops.MatMul(X, np.ascontiguousarray(estimator.coef_.T, dtype=np.float64))
+        return ops.MatMul(X, np.ascontiguousarray(dense_coef(estimator).T, dtype=np.float64))
     support = estimator.support_vectors_
     if not support.shape[0]:  # the zero function
         return ops.MatMul(X, np.zeros((estimator.n_features_in_, estimator.dual_coef_.shape[0])))

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 from sklearn.datasets import make_classification
 
-from benchmarks.coverage import calibrated, sequences
 from nashlearn import (
     NashAbstainer,
     NashClassifier,
@@ -25,6 +25,13 @@ from nashlearn.metrics import Certified, mean_bounds
 X, Y = make_classification(900, 6, n_informative=4, n_classes=3, flip_y=0.1, class_sep=1.5, random_state=0)
 TRAIN, HELD = slice(0, 300), slice(300, None)
 COSTS = np.array([[0.0, 1.0, 8.0], [1.0, 0.0, 2.0], [3.0, 0.5, 0.0]])
+
+
+def sequences(n, seed):
+    """Runs of three states, 2 to 9 positions long, seen through noise."""
+    rng = np.random.default_rng(seed)
+    y = [np.cumsum(rng.random(length) < 0.4) % 3 for length in rng.integers(2, 10, size=n)]
+    return [np.eye(3)[states] + rng.normal(scale=0.7, size=(states.size, 3)) for states in y], y
 
 
 def fitted(model):
@@ -75,6 +82,76 @@ def test_abstention():
     assert certify["predict"] == mean_bounds(model.predict(X[HELD]) != y, 0, 1, binary=True)
     p = model.strategy(X[HELD])
     assert certify["strategy"].loss == pytest.approx((1 - p[:, -1] - p[np.arange(y.size), y] + 0.2 * p[:, -1]).mean())
+
+
+AMOUNTS = np.minimum(np.random.default_rng(1).exponential(size=Y.size), 5.0)
+MATRICES = AMOUNTS[:, None, None] * COSTS
+
+
+@pytest.mark.parametrize(
+    ("model", "costs", "bounds"),
+    [
+        (NashClassifier(), MATRICES, (0, 40)),
+        (NashClassifier(COSTS), MATRICES, (0, 40)),
+        (NashClassifier(COSTS), AMOUNTS, (0, 40)),
+        (NashClassifier(), AMOUNTS, (0, 5)),
+        (NashOrdinalClassifier(), AMOUNTS, (0, 10)),
+        (NashAbstainer(0.2), AMOUNTS, (0, 5)),
+    ],
+)
+def test_costs_of_rows(model, costs, bounds):
+    """Answers and prices are for the rows' own costs, and the range is the one that was given."""
+    model.fit(X[TRAIN], Y[TRAIN], costs=costs[TRAIN])
+    own, y = costs[HELD], Y[HELD]
+    options = model._answers(X[HELD], own)
+    matrices = own if own.ndim == 3 else own[:, None, None] * model._game.costs
+    paid = matrices[np.arange(y.size), options, y]
+    found = model.certify(X[HELD], y, costs=own, bounds=bounds)
+    assert np.allclose(found, mean_bounds(paid, *bounds))
+    assert found.loss == pytest.approx(model.task_loss(X[HELD], y, costs=own))
+    mixed = model.certify(X[HELD], y, costs=own, bounds=bounds, of="strategy")
+    p = model.strategy(X[HELD], costs=own)
+    assert np.allclose(mixed, mean_bounds(np.einsum("no,no->n", p, matrices[np.arange(y.size), :, y]), *bounds))
+
+
+def test_bounds_of_row_costs_are_not_read_off_the_rows():
+    model = fitted(NashClassifier())
+    given = {"costs": MATRICES[HELD], "bounds": (0, 40)}
+    assert model.certify(X[HELD], Y[HELD], **given).upper < model.certify(
+        X[HELD], Y[HELD], **{**given, "bounds": (0, 80)}
+    ).upper  # fmt: skip
+    for bounds in (None, 40, (1, 2, 3), "ab"):
+        with pytest.raises(ValueError, match=r"bounds must be .* known before these rows' costs"):
+            model.certify(X[HELD], Y[HELD], **{**given, "bounds": bounds})
+    dear = MATRICES[HELD].copy()
+    dear[7, 0, 1] = 41.0  # whether or not that is the answer
+    with pytest.raises(ValueError, match="within bounds, 0 to 40; row 7 has 0 to 41"):
+        model.certify(X[HELD], Y[HELD], costs=dear, bounds=(0, 40))
+    with pytest.raises(ValueError, match="within bounds, 0 to 4; row"):
+        model.certify(X[HELD], Y[HELD], costs=AMOUNTS[HELD], bounds=(0, 4))
+    with pytest.raises(ValueError, match="within bounds, 1 to 40; row 0 has 0 to"):
+        model.certify(X[HELD], Y[HELD], costs=MATRICES[HELD], bounds=(1, 40))
+    with pytest.raises(ValueError, match="low <= high"):
+        model.certify(X[HELD], Y[HELD], costs=MATRICES[HELD] * 0, bounds=(0, np.inf))
+    with pytest.raises(ValueError, match="bounds are for costs"):
+        model.certify(X[HELD], Y[HELD], bounds=(0, 40))
+    with pytest.raises(ValueError, match="costs must have one matrix for each of the 600 rows"):
+        model.certify(X[HELD], Y[HELD], costs=MATRICES, bounds=(0, 40))
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(ValueError, match="costs must be None where X is a Dask collection"):
+        model.certify(da.from_array(X[HELD]), da.from_array(Y[HELD]), costs=AMOUNTS[HELD], bounds=(0, 40))
+
+
+def test_shares_of_answers_at_the_rows_own_costs_need_no_bounds():
+    model = NashAbstainer(0.2).fit(X[TRAIN], Y[TRAIN], costs=AMOUNTS[TRAIN])
+    own, y = {"costs": AMOUNTS[HELD]}, Y[HELD]
+    answers = model.predict_or_abstain(X[HELD], **own)
+    given = answers != -1
+    assert model.certify(X[HELD], y, of="abstentions", **own) == mean_bounds(~given, 0, 1, binary=True)
+    assert model.certify(X[HELD], y, of="answered", **own) == mean_bounds(answers[given] != y[given], 0, 1, binary=True)
+    wrong = model.predict(X[HELD], **own) != y
+    assert model.certify(X[HELD], y, of="predict", **own) == mean_bounds(wrong, 0, 1, binary=True)
+    assert (model.predict_or_abstain(X[HELD]) != answers).any()
 
 
 def shares(answers, truth):
@@ -212,13 +289,42 @@ def test_calibrate_refuses_what_it_cannot_promise():
         fitted(NashAbstainer(0.3, smoothing=0)).calibrate(X[HELD], Y[HELD], 0.2)
 
 
-def test_calibrate_keeps_its_promise_in_few_draws():
-    found = calibrated(0.15, 400, 40, seed=2)
-    assert found.kept >= 0.95 - 2.6 * np.sqrt(0.05 * 0.95 / 40)
+def test_calibrate_tests_prices_in_their_order():
+    """Against the definition: binomial tests of scipy, levels that are passed on."""
+    model, y = fitted(NashAbstainer(0.3)), Y[HELD]
+    prices = [0.05, 0.1, 0.2, 0.3, 0.5]
+    for max_loss in (0.12, 0.2, 0.25):
+        level, best = 0.0, None
+        for price in prices:
+            answers = model._priced_at(price).predict_or_abstain(X[HELD])
+            given = answers != -1
+            errors = int((answers[given] != y[given]).sum())
+            level += 0.1 / len(prices)
+            if given.any() and binomtest(errors, int(given.sum()), max_loss, "less").pvalue <= level:
+                best = price
+            else:
+                level = 0.0
+        if best is None:
+            with pytest.raises(ValueError, match="No price"):
+                model.calibrate(X[HELD], y, max_loss, 0.9, prices=prices)
+        else:
+            assert model.calibrate(X[HELD], y, max_loss, 0.9, prices=prices).abstain_cost == best
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("max_loss", "n"), [(0.12, 2000), (0.15, 500), (0.2, 500)])
-def test_calibrate_keeps_its_promise_in_a_thousand_draws(max_loss, n):
-    found = calibrated(max_loss, n, 1000)
-    assert found.kept >= 0.95 and found.refused < 0.9
+@pytest.mark.parametrize("price", [0.3, 0.8, 2.0, [0.1, 0.3]])
+def test_calibrate_for_two_labels_and_any_price_of_training(price):
+    """With two labels a price above 1/2 is never worth paying: from there on all labels are given."""
+    y = (Y > 0).astype(int)
+    model = NashAbstainer(price).fit(X[TRAIN], y[TRAIN])
+    always = [model._priced_at(dear).certify(X[HELD], y[HELD], of="abstentions").loss for dear in (0.55, 1.0)]
+    assert always == [0, 0]
+    chosen = model.calibrate(X[HELD], y[HELD], 0.12)
+    assert chosen.certify(X[HELD], y[HELD], of="answered").loss < 0.12 and np.ndim(chosen.abstain_cost) == 0
+
+
+def test_calibrate_a_model_that_was_trained_with_costs_of_rows():
+    model = NashAbstainer(0.3).fit(X[TRAIN], Y[TRAIN], costs=AMOUNTS[TRAIN])
+    chosen = model.calibrate(X[HELD], Y[HELD], 0.25)
+    answers = chosen.predict_or_abstain(X[HELD])
+    given = answers != -1
+    assert given.any() and (answers[given] != Y[HELD][given]).mean() < 0.25

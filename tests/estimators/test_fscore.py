@@ -146,6 +146,15 @@ def test_the_bound_is_exact_along_its_direction():
     assert positive > 20
 
 
+def test_the_bound_falls_with_the_error_of_rounding():
+    X, y = sample(25, seed=4)
+    rows = Rows(np.clip(X[:, 0], 0, 1), X[:, 0] - 0.2, y.astype(float), np.full(len(y), 1 / len(y)))
+    exact, rounded = (score_bound(rows, 1.0, 1.0, 0.0, error) for error in (0.0, 0.01))
+    # What rounding may have added to the mean is as good as a larger radius.
+    assert rounded.at(0.02) == pytest.approx(exact.at(0.03), abs=1e-12)
+    assert rounded.at(0.02) < exact.at(0.02)
+
+
 def test_points_chosen_on_some_rows_hold_for_all(monkeypatch):
     X, y = sample(200, seed=5)
     omega, w = np.full(len(y), 1 / len(y)), np.array([1.0, 0.4, 0.1])
@@ -211,6 +220,9 @@ def test_labels_without_positives_are_never_predicted():
     assert not model.predict(X)[:, 0].any()
     Y[:, 0] = 1
     assert NashFScore(average="macro").fit(X, Y).predict(X)[:, 0].all()
+    with pytest.warns(UserWarning, match="no positive example of any label"):
+        empty = NashFScore(average="micro").fit(X, 0 * Y)
+    assert not empty.predict(X).any()
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 1.0])
@@ -238,6 +250,9 @@ def test_bad_input_is_refused_by_name():
         (NashFScore(average="macro"), 2 * Y, "zeros and ones"),
         (NashFScore(average="macro", pos_label=1), Y, "pos_label must be None"),
         (NashFScore(zero_division=0.5), y, "zero_division must be"),
+        (NashFScore(pos_label=[0, 1]), y, "pos_label must be one of the classes"),
+        (NashFScore(average="macro"), Y[:10], "inconsistent numbers of samples"),
+        (NashFScore(average="macro"), Y[:, :, None], "dim 3"),
         (NashFScore(), np.arange(20) % 3, "Only binary classification"),
         (NashFScore(), np.zeros(20), "two distinct labels"),
     ]:
@@ -246,5 +261,8 @@ def test_bad_input_is_refused_by_name():
             model.fit(X, labels)
     with pytest.raises(ValueError, match="one class only among rows"):
         NashFScore().fit(X, y, sample_weight=y)
+    for weight, message in [(0.0, "at least one non-zero"), (-1.0, "Negative values"), (1e308, "finite sum")]:
+        with pytest.raises(ValueError, match=message):
+            NashFScore().fit(X, y, sample_weight=np.full(20, weight))
     with pytest.raises(ValueError, match="radius must be"):
         NashFScore().fit(X, y).worst_case_score(-1)

@@ -20,7 +20,14 @@ def results():
 def test_the_page_has_the_table_of_the_results():
     text = PAGE.read_text(encoding="utf-8")
     assert fscore.table() in text
-    assert fscore.times() in text
+    flowing = " ".join(text.split())
+    assert fscore.times() in flowing
+    assert fscore.peer() in flowing
+    large = results()["large"]
+    assert (
+        f"is {large['fixed_point']:.3f} there, while its predictions score {large['NashFScore']['score']:.3f}."
+        in flowing
+    )
 
 
 def test_verdicts_follow_from_the_figures():

@@ -24,7 +24,7 @@ PROBABLE = {"check_classifiers_train": "answers are positive from half the F-sco
 
 
 @parametrize_with_checks(
-    [NashFScore(), NashFScore(2.0, smoothing=0.0, alpha=1e-3)],
+    [NashFScore(), NashFScore(2.0, smoothing=0.0, alpha=1e-3), NashFScore(kernel="rbf", gamma=0.5, smoothing=1.0)],
     expected_failed_checks=lambda estimator: PROBABLE if estimator.smoothing else {},
 )
 def test_scikit_learn_checks(estimator, check):
@@ -85,6 +85,18 @@ def test_files_pickles_and_clones_are_the_same_model(tmp_path):
             np.testing.assert_array_equal(copy.predict(X), model.predict(X))
             assert copy.worst_case_score(0.02) == model.worst_case_score(0.02)
         assert nashlearn.persistence.read_info(tmp_path / "model")["certificate"]
+
+
+@pytest.mark.parametrize("average", [None, "macro", "micro"])
+def test_logarithms_are_those_of_probabilities_and_finite(average):
+    X, Y = sample(60, labels=2)
+    y = Y if average else Y[:, 0]
+    far = np.vstack([X, 1e4 * X[:2]])
+    for smoothing in (0.0, 0.3, 1.0):
+        model = NashFScore(2.0, average=average, smoothing=smoothing).fit(X, y)
+        found = model.predict_log_proba(far)
+        np.testing.assert_allclose(np.exp(found), model.predict_proba(far), atol=1e-9)
+        assert np.isfinite(found).all() or not smoothing
 
 
 def test_searches_and_pipelines_maximise_the_metric():

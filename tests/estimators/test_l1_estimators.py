@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -62,18 +63,19 @@ def test_warm_start_is_there_at_once(iris):
     assert model.objective_ == pytest.approx(before, rel=1e-6) and model.n_iter_ < steps
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_checkpoint_resumes_an_interrupted_run(iris, tmp_path):
-    def stop(now):
-        if now.n_iter >= 4:
-            raise KeyboardInterrupt
-
-    given = {"penalty": "l1", "alpha": 1e-3, "checkpoint": tmp_path / "run", "random_state": 0}
-    with pytest.warns(UserWarning, match="interrupted"):
-        NashClassifier(callback=stop, **given).fit(*iris)
-    model = NashClassifier(**given).fit(*iris)
-    assert model.dual_gap_ <= model.tol
-    assert model.objective_ == pytest.approx(NashClassifier(**{**given, "checkpoint": None}).fit(*iris).objective_)
+@pytest.mark.parametrize("smoothing", [0.0, 0.5])
+@pytest.mark.parametrize("kind", [NashClassifier, NashTagger])
+def test_a_checkpoint_goes_on_where_it_was_left(kind, smoothing, iris, tmp_path):
+    data = iris if kind is NashClassifier else sequences()
+    given = {"penalty": "l1", "alpha": 0.01, "smoothing": smoothing, "tol": 1e-2}
+    with pytest.warns(ConvergenceWarning):
+        short = kind(max_iter=6, checkpoint=tmp_path / "run", **given).fit(*data)
+    rounds = []
+    model = kind(max_iter=3000, checkpoint=tmp_path / "run", callback=rounds.append, **given).fit(*data)
+    assert model.dual_gap_ <= 1e-2 < short.dual_gap_ and rounds[0].n_iter >= 6
+    assert model.history_[: len(short.history_) - 1] == short.history_[:-1]
+    whole = kind(max_iter=3000, **given).fit(*data)
+    assert abs(model.objective_ - whole.objective_) <= 1e-2 * whole.objective_
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 1.0])
@@ -92,6 +94,37 @@ def test_risk_bounds_every_distribution_with_moments_in_the_box(smoothing, radiu
     assert -worst.fun <= model.worst_case_risk(radius) + 1e-9
 
 
+@pytest.mark.parametrize(
+    "estimator",
+    [NashClassifier(), NashOrdinalClassifier(), NashAbstainer(0.2), NashClassifier(np.ones((2, 2)))],
+    ids=repr,
+)
+def test_sparse_coefficients_predict_as_dense_ones(estimator, iris):
+    X, y = iris
+    y = np.minimum(y, 1) if isinstance(estimator.get_params().get("loss"), np.ndarray) else y
+    model = clone(estimator).set_params(penalty="l1", alpha=0.02).fit(X, y)
+    dense = model.coef_.copy()
+    for data in (X, X.astype(np.float32), sp.csr_matrix(X)):
+        expected = model.densify().decision_function(data), model.predict_proba(data)
+        assert model.sparsify() is model and sp.issparse(model.coef_)
+        scores = model.decision_function(data)
+        assert isinstance(scores, np.ndarray) and scores.dtype == expected[0].dtype
+        np.testing.assert_allclose(scores, expected[0], rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(model.predict_proba(data), expected[1], atol=1e-5)
+    assert np.array_equal(model.densify().coef_, dense) and np.array_equal(model.densify().coef_, dense)
+    model.sparsify().set_params(penalty="l2").partial_fit(X, y)  # goes on from the weights
+    assert isinstance(model.coef_, np.ndarray)
+
+
+def test_verbose_lines_count_the_weights_that_are_not_zero(iris, capsys):
+    model = NashClassifier(penalty="l1", alpha=0.02, verbose=1).fit(*iris)
+    lines = capsys.readouterr().out.splitlines()
+    assert int(lines[-1].rpartition("nonzero ")[2].split(" of ")[0]) <= 15 and lines[-1].endswith(" of 15")
+    assert "nonzero 0 of 15" in lines[0] and model.n_nonzero_ < 12
+    NashClassifier(verbose=1).fit(*iris)
+    assert "nonzero" not in capsys.readouterr().out
+
+
 def test_refusals(iris):
     for given, message in [
         ({"penalty": "l0"}, "penalty must be one of"),
@@ -103,6 +136,19 @@ def test_refusals(iris):
         NashClassifier(penalty="l1").partial_fit(*iris, classes=[0, 1, 2])
     with pytest.raises(ValueError, match="penalty='l1' needs the labels of all"):
         NashTagger(penalty="l1").fit([np.eye(3)] * 2, [[0, 1, -1], [1, 0, 1]])
+
+
+def test_dask_collections_are_refused(iris):
+    array, bag = pytest.importorskip("dask.array"), pytest.importorskip("dask.bag")
+    with pytest.raises(ValueError, match="penalty must be 'l2' for Dask collections; got 'l1'"):
+        NashClassifier(penalty="l1").fit(*map(array.from_array, iris))
+    with pytest.raises(ValueError, match="penalty must be 'l2' for Dask collections; got 'l1'"):
+        NashTagger(penalty="l1").fit(*map(bag.from_sequence, sequences()))
+
+
+def test_advice_where_the_exact_game_is_slow():
+    with pytest.warns(ConvergenceWarning, match="raise max_iter, say to 20, or smoothing, say to 0.1, or alpha"):
+        NashTagger(penalty="l1", smoothing=0.0, max_iter=2).fit(*sequences())
 
 
 def sequences():

@@ -32,7 +32,7 @@ _PAD = 64
 _LIBC, _M_PERTURB = ctypes.CDLL(None) if os.name == "posix" else None, -6
 _LAYOUTS = ("strided", "reversed", "fortran", "read-only", "misaligned")
 _CONVERSIONS = ("cannot convert float", "truth value of an", "to unpack")  # by Python and NumPy, which know no names
-_PATIENCE = ("max_iter", "rounds", "passes", "budget", "sweeps")  # whoever asks for a million rounds gets them
+_PATIENCE = ("max_iter", "rounds", "budget", "sweeps", "passes")  # whoever asks for a million rounds gets them
 _SECONDS = 60  # for one call
 _ODD = (
     None,

@@ -31,9 +31,7 @@ def test_the_kernels_code_keeps_the_laws():
 
 @needs_cuda
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 2.0])
-@pytest.mark.parametrize(
-    ("lengths", "n"), [((1,), 1), ((5, 1, 0, 16, 9), 16), ((20, 17, 32, 2), 32), ((33, 64, 50), 64)]
-)
+@pytest.mark.parametrize(("lengths", "n"), [((1,), 1), ((5, 1, 0, 16, 9), 16), ((20, 17, 32, 2), 32)])
 @pytest.mark.parametrize("spread", [0.1, 1.0, 10.0])
 def test_values_gradients_and_gaps(lengths, n, spread, smoothing):
     checks.values_and_gradients("cuda", lengths, n, spread, smoothing)
@@ -57,7 +55,7 @@ def test_large_scores_are_right_whoever_solves_them(spread):
 
 @needs_cuda
 def test_larger_ones_than_the_kernel_takes_go_to_the_host():
-    scores, target, _ = checks.batch((70,), 70, 1.0, "cuda")
+    scores, target, _ = checks.batch((40,), 40, 1.0, "cuda")
     loss = nt.MatchingLoss()
     assert loss.solve(scores).on_host.all()
     assert loss(scores, target).isfinite()

@@ -117,6 +117,7 @@ def _check_known(heads: np.ndarray, single_root: bool, name: str) -> None:
     n, known = heads.size, heads[heads >= 0]
     if known.size == n:
         check_heads(heads, single_root, name)
+        return
     if (heads < -1).any() or (known > n).any():
         wrong = heads[(heads < -1) | (heads > n)][0]
         raise ValueError(f"{name} must hold heads 0 (the root) to {n}, or -1 where missing; got {wrong}")

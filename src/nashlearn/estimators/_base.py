@@ -24,6 +24,7 @@ from nashlearn.estimators._parameters import parameters
 from nashlearn.estimators._risk import RiskNash
 from nashlearn.estimators._row_costs import RowCostNash
 from nashlearn.estimators._row_functions import FLOATS, RowFunctions
+from nashlearn.estimators._sparse_coef import SparseCoef
 from nashlearn.estimators._streaming import StreamingNash, refuse_box
 from nashlearn.training import Method, Problem, Trained
 from nashlearn.training.designs.gram import Gram, Kernel
@@ -79,7 +80,9 @@ class Setting(NamedTuple):
     unit: float
 
 
-class BaseNash(RowTraining, RiskNash, CertifiedRows, StreamingNash, RowCostNash, ClassifierMixin, BaseEstimator):
+class BaseNash(
+    RowTraining, RiskNash, CertifiedRows, StreamingNash, RowCostNash, SparseCoef, ClassifierMixin, BaseEstimator
+):
     """A game played on linear scores. Subclasses name the game, the design and how they answer."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from nashlearn.certificates import Certified, Losses, checked_confidence, mean_bounds, price_range
-from nashlearn.dask.answers import gathered
+from nashlearn.dask.answers import gathered, refuse_costs
 from nashlearn.dask.collections import is_collection
 
 __all__ = ["CertifiedNash", "CertifiedRows", "CertifiedStructures"]
@@ -72,20 +72,92 @@ class CertifiedNash:
 class CertifiedRows(CertifiedNash):
     """Estimators of one label per row: a loss is what the answer to a row costs."""
 
+    def certify(
+        self,
+        X: Any,
+        y: Any,
+        confidence: float = 0.95,
+        *,
+        of: str | None = None,
+        costs: Any = None,
+        bounds: Any = None,
+    ) -> Certified:
+        """Bounds of the true mean loss of this estimator's answers, from labelled data that it has not seen.
+
+        With probability ``confidence`` over the draw of these rows, the mean loss of all rows to come lies between
+        ``lower`` and ``upper``. That holds for every distribution, if
+
+        - the rows, their ``costs`` included, are drawn independently, like those to come: where data shift no bound
+          holds;
+        - the model was neither trained nor tuned on them, nor chosen by them.
+
+        Errors, and costs of two values, have exact binomial bounds; others are bounded by betting, between the least
+        and the largest cost of the loss. See :func:`nashlearn.metrics.mean_bounds`.
+
+        Parameters
+        ----------
+        X, y : rows and their labels
+            Each counts once: there are no weights. Losses of Dask collections are gathered.
+        confidence : float, default=0.95
+            Between 0 and 1, both excluded.
+        of : {"predict", "strategy"}, default="predict"
+            Whose loss: that of the answers that :meth:`predict` gives, or the expected one of answers drawn from
+            :meth:`strategy`.
+        costs : array-like of shape (n,) or (n, options, labels), optional
+            Costs of these rows, as ``fit`` takes them. Answers, and what they cost, are for these.
+        bounds : (low, high), needed with ``costs``
+            The least and the largest cost that an answer to any row, seen or to come, can have. No sample proves
+            that: the largest cost of these rows, or of the training rows, will not do, but a limit on amounts will.
+            Rows with costs outside are refused, and wider bounds chosen after that were not known beforehand.
+
+        Returns
+        -------
+        Certified
+            ``(loss, upper, lower, n)``: the mean on these rows, the bounds, and the number of rows.
+        """
+        if costs is None and bounds is not None:
+            raise ValueError("bounds are for costs of rows: without costs, the loss says what an answer can cost.")
+        if is_collection(X):
+            refuse_costs(costs)
+        return self._certified(X, y, confidence, of, {} if costs is None else {"costs": costs, "bounds": bounds})
+
     def _all_costs(self) -> np.ndarray:
         """What any option costs for any label."""
         return cast(Any, self)._game.costs
 
-    def _losses_of_answers(self, X: Any, y: Any) -> Losses:
-        estimator: Any = self
-        return Losses(estimator._paid(estimator._answers(X), y), *price_range(self._all_costs()))
+    def _range(self, costs: Any, bounds: Any, n: int) -> tuple[float, float, bool]:
+        """What a row can cost at least and at most, and whether nothing between: of the loss, or as ``bounds`` say."""
+        if costs is None:
+            return price_range(self._all_costs())
+        try:
+            low, high = map(float, bounds)
+        except (TypeError, ValueError):
+            raise ValueError(
+                "bounds must be (low, high), the least and the largest cost of an answer to any row, known before "
+                f"these rows' costs were seen; got {bounds!r:.100}."
+            ) from None
+        matrices, factors = cast(Any, self)._given_costs(costs, n)
+        if np.ndim(costs) == 1:
+            matrices = self._all_costs()[None]
+        least, largest = (end(axis=(1, 2)) * factors for end in (matrices.min, matrices.max))
+        outside = np.flatnonzero((least < low) | (largest > high))
+        if outside.size:
+            row = int(outside[0])
+            raise ValueError(
+                f"costs must lie within bounds, {low:g} to {high:g}; row {row} has {least[row]:g} to {largest[row]:g}."
+            )
+        return low, high, False
 
-    def _losses_of_strategy(self, X: Any, y: Any) -> Losses:
+    def _losses_of_answers(self, X: Any, y: Any, costs: Any = None, bounds: Any = None) -> Losses:
         estimator: Any = self
-        p = estimator.strategy(X)
-        options = np.arange(p.shape[1])
-        paid = [estimator._paid(np.full(len(p), option), y) for option in options]
-        low, high, _ = price_range(self._all_costs())
+        paid = estimator._paid(estimator._answers(X, costs), y, costs)
+        return Losses(paid, *self._range(costs, bounds, paid.size))
+
+    def _losses_of_strategy(self, X: Any, y: Any, costs: Any = None, bounds: Any = None) -> Losses:
+        estimator: Any = self
+        p = estimator.strategy(X, costs=costs)
+        paid = [estimator._paid(np.full(len(p), option), y, costs) for option in range(p.shape[1])]
+        low, high, _ = self._range(costs, bounds, len(p))
         return Losses(np.einsum("no,on->n", p, np.array(paid)), low, high)
 
 

@@ -98,7 +98,10 @@ class FScoreData(NamedTuple):
         X = aligned(X)
         if kept.size < len(weight):
             X, codes = X[kept][:, kept] if pairwise else X[kept], codes[:, kept]
-        total = float(weight[kept].sum())
+        with np.errstate(over="ignore"):
+            total = float(weight[kept].sum())
+        if not np.isfinite(total):
+            raise ValueError("sample_weight must have a finite sum; it overflows. Divide the weights by their mean.")
         codes = np.ascontiguousarray(codes, dtype=np.int64)
         if estimator.average is None and codes.min() == codes.max():
             raise ValueError(
@@ -126,7 +129,7 @@ def _of_classes(estimator: Any, y: Any) -> tuple[np.ndarray, np.ndarray, int]:
         )
     positive = 1
     if estimator.pos_label is not None:
-        found = np.flatnonzero(classes == estimator.pos_label)
+        found = np.flatnonzero(classes == estimator.pos_label) if np.ndim(estimator.pos_label) == 0 else np.empty(0)
         if not found.size:
             raise ValueError(f"pos_label must be one of the classes {classes.tolist()}; got {estimator.pos_label!r}.")
         positive = int(found[0])

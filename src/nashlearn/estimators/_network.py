@@ -25,6 +25,7 @@ from nashlearn.estimators._structured import Facts, example_weights
 from nashlearn.estimators._vocabulary import Vocabulary, placed, united, vocabulary
 from nashlearn.games.networks.batch import Networks
 from nashlearn.games.networks.game import decided_by_scores
+from nashlearn.solvers.threads import in_threads
 from nashlearn.training.designs.networks import NetworkDesign
 from nashlearn.training.designs.nodes import DenseFeatures, SparseFeatures
 from nashlearn.training.driver import Method
@@ -265,16 +266,26 @@ class NetworkNash(PlayingNetworks):
     ) -> NetworkDesign:
         """Features in the order of the networks' rows, with the weights of the pattern."""
         X, extra, order, k = graphs.nodes, self._extra_columns(graphs), networks.order, networks.k
-        moved = not np.array_equal(order, np.arange(order.size))
         nodes: Any
         if pattern is None:
             X = X.toarray() if sparse.issparse(X) else X
-            stacked = np.hstack([X, extra]) if extra.shape[1] else np.ascontiguousarray(X)
-            nodes = DenseFeatures(stacked[order] if moved else stacked, k)
+            stacked = self._beside(X, extra) if extra.shape[1] else np.ascontiguousarray(X)
+            nodes = DenseFeatures(stacked[order] if networks.moved else stacked, k)
         else:
             stacked = sparse.csr_matrix(sparse.hstack([sparse.csr_matrix(X), sparse.csr_matrix(extra)], format="csr"))
-            nodes = SparseFeatures(stacked[order] if moved else stacked, k, *pattern)
+            nodes = SparseFeatures(stacked[order] if networks.moved else stacked, k, *pattern)
         return NetworkDesign(nodes, graphs.edge_features, networks, self.n_jobs)
+
+    def _beside(self, X: np.ndarray, extra: np.ndarray) -> np.ndarray:
+        """Both kinds of columns in one matrix, copied in threads: memory that is new takes its time."""
+        found, d = np.empty((len(X), X.shape[1] + extra.shape[1])), X.shape[1]
+
+        def copy(first: int, last: int) -> None:
+            rows = slice(first, last)
+            found[rows, :d], found[rows, d:] = X[rows], extra[rows]
+
+        in_threads(copy, len(X), self.n_jobs)
+        return found
 
     def _store(self, w: np.ndarray, facts: NetworkFacts, problem: Any) -> None:
         words, k = facts.words, facts.words.classes.size

@@ -38,8 +38,9 @@ class Scored(NamedTuple):
 
     def split(self, rows: np.ndarray) -> list[np.ndarray]:
         """What the networks' rows have as one array for each example."""
-        found = np.empty_like(rows)
-        found[self.networks.order] = rows
+        found = np.empty_like(rows) if self.networks.moved else rows
+        if self.networks.moved:
+            found[self.networks.order] = rows
         return [found[a:b] for a, b in itertools.pairwise(self.graphs.offsets.tolist())]
 
 

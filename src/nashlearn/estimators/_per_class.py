@@ -10,6 +10,7 @@ import numpy as np
 from nashlearn.dask.answers import lazily
 from nashlearn.estimators._base import FLOATS, BaseNash, Setting
 from nashlearn.estimators._parameters import parameters
+from nashlearn.estimators._sparse_coef import dense_coef
 from nashlearn.training.designs.rows import PerClass
 from nashlearn.training.designs.span import SpanPerClass
 
@@ -50,7 +51,7 @@ class PerClassNash(BaseNash):
     def _stored(self) -> np.ndarray:
         """The weights that were stored."""
         last = self.intercept_ / self._bias if self.fit_intercept else np.zeros_like(self.intercept_)
-        w = np.column_stack([self.coef_, last])
+        w = np.column_stack([dense_coef(self), last])
         return np.concatenate([-0.5 * w, 0.5 * w]) if w.shape[0] == 1 else w
 
     def _store_span(self, C: np.ndarray, setting: Setting) -> None:

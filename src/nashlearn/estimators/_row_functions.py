@@ -57,7 +57,7 @@ class RowFunctions(TemperedNash, Training):
         fitted: Any = self
         X = validate_data(self, X, accept_sparse="csr", dtype=dtype, reset=False)
         if fitted._kernel is None:
-            return safe_sparse_dot(X, fitted.coef_.T.astype(X.dtype, copy=False))
+            return safe_sparse_dot(X, fitted.coef_.T.astype(X.dtype, copy=False), dense_output=True)
         values = np.zeros((X.shape[0], fitted.dual_coef_.shape[0]))
         if not fitted.support_.size:  # the zero function, of which a kernel need not know how to make it
             return values

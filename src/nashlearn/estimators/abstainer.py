@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from nashlearn import games
-from nashlearn.certificates import Certified, Losses, checked_confidence, error_p_value
+from nashlearn.certificates import Certified, Losses, checked_confidence, error_p_value, passed_in_turn
 from nashlearn.dask.answers import lazily
 from nashlearn.dask.collections import is_collection
 from nashlearn.estimators._labels import known_positions
@@ -94,38 +94,50 @@ class NashAbstainer(PerClassNash):
         "abstentions": "_abstentions",
     }
 
-    def certify(self, X: Any, y: Any, confidence: float = 0.95, *, of: str | None = None) -> Certified:
+    def certify(
+        self,
+        X: Any,
+        y: Any,
+        confidence: float = 0.95,
+        *,
+        of: str | None = None,
+        costs: Any = None,
+        bounds: Any = None,
+    ) -> Certified:
         """As :meth:`NashClassifier.certify`, of one of five means.
 
         Parameters
         ----------
-        X, y, confidence
+        X, y, confidence, costs
             As there.
         of : str, default="predict_or_abstain"
             ``"predict_or_abstain"``: the mean cost of these answers, as :meth:`task_loss` has it. ``"strategy"``: that
             of answers drawn from :meth:`strategy`. ``"predict"``: the share of wrong labels where it never abstains.
             ``"answered"``: the share of wrong labels among the rows that :meth:`predict_or_abstain` answers, the ``n``
             of what is returned. ``"abstentions"``: the share of rows where it abstains.
+        bounds : (low, high), optional
+            As there: needed with ``costs`` for the first two, which are means of costs. The others are shares of the
+            answers that are given for these costs, and lie between 0 and 1.
         """
-        return super().certify(X, y, confidence, of=of)
+        return super().certify(X, y, confidence, of=of, costs=costs, bounds=bounds)
 
-    def _wrong(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _wrong(self, X: Any, y: Any, costs: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Whether the answer to each row is not its label, and whether there is one."""
-        options, codes = self._answers(X), known_positions(self.classes_, y, "was not seen in fit; known")
+        options, codes = self._answers(X, costs), known_positions(self.classes_, y, "was not seen in fit; known")
         check_consistent_length(options, codes)
         return options != codes, options < self.classes_.size
 
-    def _errors(self, X: Any, y: Any) -> Losses:
+    def _errors(self, X: Any, y: Any, costs: Any = None, bounds: Any = None) -> Losses:
         known_positions(self.classes_, y, "was not seen in fit; known")
-        check_consistent_length(answers := self.predict(X), y)
+        check_consistent_length(answers := self.predict(X, costs=costs), y)
         return Losses((answers != np.asarray(y)).astype(float), 0.0, 1.0, binary=True)
 
-    def _errors_where_answered(self, X: Any, y: Any) -> Losses:
-        wrong, answered = self._wrong(X, y)
+    def _errors_where_answered(self, X: Any, y: Any, costs: Any = None, bounds: Any = None) -> Losses:
+        wrong, answered = self._wrong(X, y, costs)
         return Losses(wrong[answered].astype(float), 0.0, 1.0, binary=True)
 
-    def _abstentions(self, X: Any, y: Any) -> Losses:
-        return Losses((~self._wrong(X, y)[1]).astype(float), 0.0, 1.0, binary=True)
+    def _abstentions(self, X: Any, y: Any, costs: Any = None, bounds: Any = None) -> Losses:
+        return Losses((~self._wrong(X, y, costs)[1]).astype(float), 0.0, 1.0, binary=True)
 
     def calibrate(
         self, X: Any, y: Any, max_loss: float, confidence: float = 0.95, *, prices: Sequence[float] = _PRICES
@@ -138,9 +150,14 @@ class NashAbstainer(PerClassNash):
 
         Weights stay as they are. With smoothing, the price moves how far ahead a label must be to be answered, so that
         every price gives a rule, and lower prices abstain more. The rules of all ``prices`` are tested in turn, from
-        the lowest on, by exact binomial tests of the rows that they answer. Each has an equal share of the doubt
-        ``1 - confidence``, and inherits that of the one before it where this was certified, the fallback procedure
-        [wiens2003]_; so all that are certified are right at once, and the one that answers most may be taken.
+        the lowest on, by exact binomial tests of the rows that they answer. These tests are valid although the number
+        of answered rows is random: a rule answers by ``X`` alone and rows are independent, so that, given which rows
+        it answers, their errors are independent draws of the very error rate that is tested. Each test has an equal
+        share of the doubt ``1 - confidence``, and inherits the level of the one before it where this was certified, the
+        fallback procedure [wiens2003]_. It allows any dependence between tests, as long as their order is fixed before
+        the rows are seen; so all that are certified are right at once, and the one that answers most may be taken.
+
+        The promise is about :meth:`predict_or_abstain` without ``costs``, also where the model was trained with some.
 
         Parameters
         ----------
@@ -155,7 +172,8 @@ class NashAbstainer(PerClassNash):
         Returns
         -------
         NashAbstainer
-            A copy with the ``abstain_cost`` that was chosen. Its ``worst_case_risk`` is NaN: that was of another price.
+            A copy with the ``abstain_cost`` that was chosen, one for all labels. Its ``worst_case_risk`` is NaN: that
+            was of another price.
 
         Raises
         ------
@@ -174,23 +192,18 @@ class NashAbstainer(PerClassNash):
         grid = np.asarray(prices, dtype=np.float64)
         if grid.ndim != 1 or not grid.size or not (np.diff(grid) > 0).all() or not (0 < grid[0] <= grid[-1] <= 1):
             raise ValueError(f"prices must increase, all of them above 0 and at most 1; got {prices!r:.200}.")
-        best, level, least = None, 0.0, 1.0  # level: of the next test, without its own share
-        for price in grid.tolist():
-            rule = self._priced_at(price)
-            wrong, answered = rule._wrong(X, y)
-            errors, n = int((wrong & answered).sum()), int(answered.sum())
-            value = error_p_value(errors, n, float(max_loss))
-            level, least = level + doubt / grid.size, min(least, value)
-            if value <= level:
-                best = rule
-            else:
-                level = 0.0
-        if best is None:
+        rules = [self._priced_at(price) for price in grid.tolist()]
+        counts = [(int((wrong & answered).sum()), int(answered.sum())) for wrong, answered in (
+            rule._wrong(X, y) for rule in rules
+        )]  # fmt: skip
+        values = [error_p_value(errors, n, float(max_loss)) for errors, n in counts]
+        certified = [rule for rule, passed in zip(rules, passed_in_turn(values, doubt), strict=True) if passed]
+        if not certified:
             raise ValueError(
                 f"No price can be certified to keep max_loss={max_loss!r} with confidence {confidence!r} on "
-                f"{len(wrong)} rows: the least p-value is {least:.2g}. Give more rows, or ask for less."
+                f"{len(y)} rows: the least p-value is {min(values):.2g}. Give more rows, or ask for less."
             )
-        return best
+        return certified[-1]
 
     def _priced_at(self, price: float) -> Any:
         """A copy that answers at another price, by the same scores."""

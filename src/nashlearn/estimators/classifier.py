@@ -56,7 +56,8 @@ class NashClassifier(DecidingNash, PerClassNash):
     penalty : {"l2", "l1"}, default="l2"
         ``"l1"`` minimises ``alpha |W|_1 + mean loss``: many weights are exactly 0, ``n_nonzero_`` of ``coef_`` are not,
         and ``alpha`` is ``1 / (n C)`` of LogisticRegression with ``l1_ratio=1``, for two classes too. The intercept is
-        penalised as every weight, times ``1 / intercept_scaling``. For linear models, in memory.
+        penalised as every weight, times ``1 / intercept_scaling``: as in liblinear, and unlike in saga, which leaves it
+        free. For linear models, in memory.
     smoothing : "auto" or float, default="auto"
         What the adversary is paid for entropy, ``m`` above: relative to the largest cost, 0 or between 1e-9 and 1e9.
         ``"auto"`` is 1 for linear models and 0, the exact game, with a kernel: smoothing makes a support vector of

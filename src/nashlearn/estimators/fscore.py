@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import KW_ONLY
 from typing import Any
 
@@ -62,7 +62,7 @@ class NashFScore(RowFunctions, MomentRadius, ClassifierMixin, BaseEstimator):
         their counts together. ``"samples"`` is refused: a mean of one ratio for each row is no ratio of sums.
     pos_label : label, optional
         The positive class; by default ``classes_[1]``, as in scikit-learn.
-    zero_division : {0.0, 1.0}, default=0.0
+    zero_division : {0.0, 1.0, nan}, default=0.0
         What ``score`` takes for a label that neither is there nor is predicted.
     alpha : "auto" or float, default="auto"
         Regularisation against the mean loss of a label: ``C = 2 / (n alpha)`` of LogisticRegression. ``"auto"`` is its
@@ -89,7 +89,8 @@ class NashFScore(RowFunctions, MomentRadius, ClassifierMixin, BaseEstimator):
     classes_ : ndarray
         The two classes, or the indices of the labels.
     fixed_point_ : float, or ndarray (labels,) for ``average="macro"``
-        The score that was trained for: where training for it yields it. At smoothing 0 it is a guarantee, that of
+        The score that was trained for: where training for it yields it, in rare cases one of several such scores (heavy
+        regularisation and a large ``beta`` without smoothing). At smoothing 0 it is a guarantee, that of
         :meth:`worst_case_score` for the radius ``radius_``. NaN for a label without a positive example.
     radius_ : float or ndarray
         How far the adversary of training went from the moments of the data, ``alpha_ |w|``.
@@ -99,7 +100,7 @@ class NashFScore(RowFunctions, MomentRadius, ClassifierMixin, BaseEstimator):
         Weights of ``classes_[1]`` over ``classes_[0]``, or of each label. A kernel model has ``dual_coef_``,
         ``support_`` and ``support_vectors_``.
     smoothing_, alpha_ : float
-        Those that was trained with.
+        Those that were used in training.
     dual_gap_ : float
         The relative duality gap of the last fits, the largest of all labels.
     residual_ : float
@@ -248,8 +249,9 @@ class NashFScore(RowFunctions, MomentRadius, ClassifierMixin, BaseEstimator):
                 stacklevel=4,
             )
         if not known.all():
+            which = f"of the labels {np.flatnonzero(~known).tolist()}" if self.average == "macro" else "of any label"
             warnings.warn(
-                f"y has no positive example of the labels {np.flatnonzero(~known).tolist()}: they are never predicted.",
+                f"y has no positive example {which}: they are never predicted.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -279,7 +281,7 @@ class NashFScore(RowFunctions, MomentRadius, ClassifierMixin, BaseEstimator):
         return f / (2.0 - f) if self.metric == "jaccard" else f
 
     def worst_case_score(self, radius: float = 0.0) -> float:
-        """Bound on the metric of the randomised prediction :meth:`strategy` over a set of distributions.
+        """What the metric of the randomised prediction :meth:`strategy` is at least, whatever the labels near the data.
 
         For every distribution of labels, given the training inputs, whose moments ``E[Phi(x)' y]`` lie within
         ``radius`` (Euclidean) of those of the training data, the metric of the expected counts is at least this: the
@@ -287,12 +289,20 @@ class NashFScore(RowFunctions, MomentRadius, ClassifierMixin, BaseEstimator):
         see :mod:`nashlearn.training.score_bound`. For ``average="macro"`` each label has its moments and its bound, and
         the mean of the bounds is returned; for ``"micro"`` moments are those of all labels, one below the other.
 
-        It holds for answers drawn from ``p``, for expected counts and at the training inputs, weighted as in training.
+        It says nothing of other inputs, of the expectation of the ratio, or of :meth:`predict`, which takes the
+        likelier answer in place of a drawn one. Rows are weighted as in training. Cost: none that depends on the rows.
 
         Parameters
         ----------
-        radius : float
-            Not negative; 0 for distributions with the moments of the training data.
+        radius : float, default=0.0
+            Not negative, in the units of the features and the constant feature. 0 is for distributions with exactly the
+            moments of the training data, ``radius_`` for those that training guarded against, ``moment_radius()`` for
+            the one that the data were drawn from, with 95 % confidence.
+
+        Returns
+        -------
+        float
+            Between 0, where nothing is certain, and 1.
         """
         check_is_fitted(self)
         if not 0 <= number(radius, "radius") < np.inf:
@@ -311,21 +321,21 @@ class NashFScore(RowFunctions, MomentRadius, ClassifierMixin, BaseEstimator):
         functions = self._functions(X, dtype)
         return functions + self.intercept_.astype(functions.dtype, copy=False)
 
-    def _played(self, X: Any) -> Iterator[tuple[Any, np.ndarray, Any]]:
-        """Of each label the game, the scores (n, 2) and the equilibrium."""
-        for t, lead in zip(self._t, self._leads(X, dtype=np.float64).T, strict=True):
+    def _equilibria(self, X: Any) -> Iterator[tuple[Any, np.ndarray, Any]]:
+        """Of each label the game, scores (n, 2) in its units, and what is played there."""
+        leads = self._leads(X, dtype=np.float64)
+        for t, lead in zip(self._t, leads.T, strict=True):
             game, scores = fscore_game(t, self.beta, self._positive), 0.5 * self._unit * np.column_stack([-lead, lead])
             yield game, scores, game.solve(scores, smoothing=self._mu)
 
-    def _joined(self, found: Iterable[np.ndarray]) -> np.ndarray:
-        """What is said of both classes (n, 2), or of each label (n, labels)."""
-        each = list(found)
-        return each[0] if self.average is None else np.column_stack([one[:, 1] for one in each])
+    def _shaped(self, found: list[np.ndarray]) -> np.ndarray:
+        """What each label has for its two values, as both classes (n, 2), or as the labels (n, labels)."""
+        return found[0] if self.average is None else np.column_stack([one[:, 1] for one in found])
 
     @lazily
     def strategy(self, X: Any) -> np.ndarray:
         """The predictor's strategy ``p``: probabilities (n, 2) with which to answer each class, or (n, labels)."""
-        return self._joined(eq.p for _, _, eq in self._played(X))
+        return self._shaped([found.p for _, _, found in self._equilibria(X)])
 
     @lazily
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -335,17 +345,20 @@ class NashFScore(RowFunctions, MomentRadius, ClassifierMixin, BaseEstimator):
         ``p`` is mixed, and many rows have exactly that ``q``.
         """
         check_is_fitted(self)
-        return self._joined(eq.q if self.smoothing_ else eq.p for _, _, eq in self._played(X))
+        return self._shaped([found.q if self.smoothing_ else found.p for _, _, found in self._equilibria(X)])
 
     @lazily
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of :meth:`predict_proba`, finite where ``smoothing_`` is positive."""
+        """Logarithms of :meth:`predict_proba`, finite where ``smoothing_`` is positive; at 0 those of ``p``."""
         check_is_fitted(self)
         if not self.smoothing_:
-            p = self.strategy(X)
+            p = self.predict_proba(X)
             return np.log(p, out=np.full(p.shape, -np.inf), where=p > 0)
-        return self._joined(
-            log_softmax((scores + gains(game, eq.p)) / self._mu, axis=1) for game, scores, eq in self._played(X)
+        return self._shaped(
+            [
+                log_softmax((scores + gains(game, found.p)) / self._mu, axis=1)
+                for game, scores, found in self._equilibria(X)
+            ]
         )
 
     @lazily

@@ -13,6 +13,7 @@ from nashlearn.dask.answers import lazily
 from nashlearn.estimators._base import FLOATS, BaseNash, Setting
 from nashlearn.estimators._deciding import DecidingNash
 from nashlearn.estimators._parameters import parameters
+from nashlearn.estimators._sparse_coef import dense_coef
 from nashlearn.estimators._tempering import GRADES
 from nashlearn.games.rows.thresholds import ThresholdGame
 from nashlearn.training.designs.rows import Cumulative, Shared
@@ -148,7 +149,7 @@ class NashOrdinalClassifier(DecidingNash, BaseNash):
 
     def _stored(self) -> np.ndarray:
         """The weights that were stored."""
-        return np.concatenate([self.coef_[0], self.intercept_ / self._constant])
+        return np.concatenate([dense_coef(self)[0], self.intercept_ / self._constant])
 
     def _store_span(self, C: np.ndarray, setting: Setting) -> None:
         self.dual_coef_ = np.ascontiguousarray(setting.span.reduce(C).T)

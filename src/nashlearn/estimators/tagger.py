@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from nashlearn.dask.collections import is_collection
 from nashlearn.estimators._network import NetworkFacts, NetworkNash, falling
 from nashlearn.estimators._network_input import read_sequences
 from nashlearn.estimators._parameters import parameters
+from nashlearn.estimators._streaming import refuse_box
 from nashlearn.training.driver import Method
 from nashlearn.training.graphs import Graphs
 from nashlearn.training.methods.sparse import SparseDescent
@@ -44,7 +46,8 @@ class NashTagger(NetworkNash):
         ``p``. "auto" takes the former where all mistakes cost the same, and else the latter: the labelling of the
         largest score is not consistent for every cost matrix. ``decision_`` says which rule was taken.
     penalty : {"l2", "l1"}, default="l2"
-        ``"l1"`` minimises ``alpha |w|_1`` plus the mean loss: many weights are exactly 0. All labels must be known.
+        ``"l1"`` minimises ``alpha |w|_1`` plus the mean loss: many weights are exactly 0. All labels must be known, and
+        data in memory. At smoothing 0 training takes hundreds of steps: raise ``max_iter``.
         :meth:`worst_case_risk` then measures the distance of moments by their largest difference.
     fit_intercept : bool, default=True
         Whether to add a constant feature.
@@ -107,6 +110,11 @@ class NashTagger(NetworkNash):
     _: KW_ONLY
     penalty: str = "l2"
     _reads = staticmethod(read_sequences)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, **more: Any) -> Any:
+        if is_collection(X):
+            refuse_box(self, "for Dask collections")
+        return super()._fit(X, y, sample_weight, **more)
 
     def _method(self, problem: Any, facts: NetworkFacts) -> Method:
         if self.penalty == "l2":

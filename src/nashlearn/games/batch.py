@@ -43,11 +43,13 @@ class Batch:
         self._pieces = self._cut()
 
     def _cut(self) -> list[np.ndarray]:
-        """Examples that are solved together."""
+        """Examples that are solved together, those of many entries first: what threads end with should be short."""
         members: dict[int, list[int]] = {}
         for i, game in enumerate(self.games):
             members.setdefault(id(game), []).append(i)
-        return [np.array(same[at : at + _PIECE]) for same in members.values() for at in range(0, len(same), _PIECE)]
+        pieces = [np.array(same[at : at + _PIECE]) for same in members.values() for at in range(0, len(same), _PIECE)]
+        sizes = np.diff(self.offset)
+        return sorted(pieces, key=lambda piece: -len(piece) * int(sizes[piece[0]]))
 
     def part(self, examples: np.ndarray) -> Batch:
         """The games of some examples, in the order of their numbers."""
@@ -74,16 +76,18 @@ class Batch:
         n = len(self.games)
         value, gap, entropy, risk = np.empty((4, n))
         q, p = np.empty(self.offset[-1]), np.empty(self.option_offset[-1])
+        alike = np.array_equal(self.offset, self.option_offset)
 
         def play(i: int) -> Equilibrium:
             piece = self._pieces[i]
             game = self.games[piece[0]]
-            own = scores[_places(self.offset, piece)].reshape(len(piece), *game.shape)
+            places = _places(self.offset, piece)
+            own = scores[places].reshape(len(piece), *game.shape)
             before = None if start is None else start.state[i]
             found = game.solve(own, smoothing=smoothing, tol=tol, n_jobs=1, start=before)
             value[piece], gap[piece], entropy[piece], risk[piece] = found.value, found.gap, found.entropy, found.risk
-            for entries, offset, rows in ((q, self.offset, found.q), (p, self.option_offset, found.p)):
-                entries[_places(offset, piece)] = rows.reshape(len(piece), -1)
+            q[places] = found.q.reshape(len(piece), -1)
+            p[places if alike else _places(self.option_offset, piece)] = found.p.reshape(len(piece), -1)
             return found
 
         state = threads(joblib.effective_n_jobs(n_jobs))(play, [(i,) for i in range(len(self._pieces))])

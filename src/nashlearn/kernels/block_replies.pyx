@@ -1,24 +1,29 @@
 """Steps of block-coordinate ascent on trees with hashed features: the best mixture of the replies to each sentence.
 
-See :mod:`nashlearn.training.methods.block_replies` for the dual point and for what a visit maximises.
+See :mod:`nashlearn.training.methods.block_replies` for the dual point and for what a visit maximises. What depends on
+no weights may be drafted before, in threads (``nashlearn.kernels.reply_drafts``).
 """
 
 from libc.math cimport fabs
-from nashlearn.kernels.checks cimport DOUBLE, INDEX, cube_out, extent, matrix_out, vector, vector_out
-from nashlearn.kernels.hashed_arcs cimport WIDTH, Sentences, scale
+from libc.stdlib cimport free
+from libc.string cimport memset
+from nashlearn.kernels.checks cimport DOUBLE, extent, vector, vector_out
+from nashlearn.kernels.hashed_arcs cimport Sentences, scale
 from nashlearn.kernels.planes cimport mix
+from nashlearn.kernels.reply_drafts cimport (
+    Draft,
+    Drafts,
+    Kept,
+    add,
+    draft_one,
+    offsets,
+    reply_rows,
+    take_kept,
+    times,
+)
 from nashlearn.kernels.scratch cimport Scratch, doubles, indices
 
 cdef double _FAINT = 1e-9  # entries of replies that are left out
-
-
-cdef struct Kept:  # the replies of all sentences, see the shell
-    double* arcs
-    double* entropy
-    double* weight
-    double* gram
-    Py_ssize_t slots
-    Py_ssize_t total  # arcs of all sentences
 
 
 cdef struct Desk:  # what a visit works on: m replies and a new one, their weights x, entropies h and products g
@@ -32,10 +37,7 @@ cdef struct Desk:  # what a visit works on: m replies and a new one, their weigh
     double* mixed
     double* slope
     double* move  # of each arc in use
-    Py_ssize_t* length
-    Py_ssize_t* place
     Py_ssize_t* stays  # the replies that are stored
-    int* index
 
 
 cdef size_t _lay(Desk* desk, Py_ssize_t slots, Py_ssize_t most, size_t at) noexcept nogil:
@@ -46,61 +48,8 @@ cdef size_t _lay(Desk* desk, Py_ssize_t slots, Py_ssize_t most, size_t at) noexc
     desk.x, desk.h, desk.worth, desk.offset = doubles(&at, m), doubles(&at, m), doubles(&at, m), doubles(&at, m)
     desk.mixed, desk.slope = doubles(&at, m), doubles(&at, m)
     desk.g, desk.curvature = doubles(&at, m * m), doubles(&at, m * m)
-    desk.move, desk.length, desk.place = doubles(&at, most), indices(&at, most), indices(&at, most)
-    desk.index = <int*> at
-    return at - begin + <size_t> most * WIDTH * sizeof(int)
-
-
-cdef Py_ssize_t _features_in_use(Sentences data, Py_ssize_t i, Py_ssize_t m, Desk* desk) noexcept nogil:
-    """Features of the arcs that some of ``m`` replies hold, and where these lie; their number."""
-    cdef Py_ssize_t n = data.size[i], a, j, count = 0
-    for a in range(n * (n + 1)):
-        for j in range(m):
-            if desk.row[j][a] != 0.0:
-                desk.length[count] = data.arc(i, a // (n + 1) + 1, a % (n + 1), data.bits, desk.index + count * WIDTH)
-                desk.place[count] = a
-                count += 1
-                break
-    return count
-
-
-cdef void _times(const Desk* desk, Py_ssize_t m, const double* w, Py_ssize_t count, double* products) noexcept nogil:
-    """``<r_j, Phi w>`` for each of ``m`` replies."""
-    cdef Py_ssize_t t, f, j
-    cdef const int* index
-    cdef double score
-    for j in range(m):
-        products[j] = 0.0
-    for t in range(count):
-        index, score = desk.index + t * WIDTH, 0.0
-        for f in range(desk.length[t]):
-            score += w[index[f]]
-        score *= scale()
-        for j in range(m):
-            products[j] += score * desk.row[j][desk.place[t]]
-
-
-cdef void _add(const Desk* desk, double* w, Py_ssize_t t, double step) noexcept nogil:
-    """Add a step to the weights of the features of the arc ``t`` in use."""
-    cdef Py_ssize_t f
-    cdef const int* index = desk.index + t * WIDTH
-    for f in range(desk.length[t]):
-        w[index[f]] += step
-
-
-cdef void _new_products(const Desk* desk, Py_ssize_t m, Py_ssize_t count, double* change) noexcept nogil:
-    """The products of the last of ``m`` replies with all into the last row and column of ``g``."""
-    cdef Py_ssize_t t, f, j
-    cdef const double* reply = desk.row[m - 1]
-    for t in range(count):
-        if reply[desk.place[t]] != 0.0:
-            _add(desk, change, t, scale() * reply[desk.place[t]])
-    _times(desk, m, change, count, desk.g + (m - 1) * m)
-    for j in range(m):
-        desk.g[j * m + m - 1] = desk.g[(m - 1) * m + j]
-    for t in range(count):
-        for f in range(desk.length[t]):
-            change[desk.index[t * WIDTH + f]] = 0.0
+    desk.move = doubles(&at, most)
+    return at - begin
 
 
 cdef void _merge_lightest(const Desk* desk, Py_ssize_t m, Py_ssize_t arcs) noexcept nogil:
@@ -153,14 +102,14 @@ cdef void _store(
             gram[a * slots + b] = desk.g[desk.stays[a] * m + desk.stays[b]]
 
 
-cdef bint _remixed(Desk* desk, Py_ssize_t m, double* w, Py_ssize_t count, double rate, double* slope) noexcept nogil:
-    """Move the weights of ``m`` replies, and ``w`` with them, to the best mixture; False where the last wins nothing.
+cdef bint _remixed(Desk* desk, const Draft* draft, double* w, double rate, double* slope) noexcept nogil:
+    """Move the weights of the replies, and ``w`` with them, to the best mixture; False where the last wins nothing.
 
     ``slope`` is what the last of them gains over the mixture.
     """
-    cdef Py_ssize_t j, t
+    cdef Py_ssize_t j, t, m = draft.m, count = draft.count
     cdef double total = 0.0, step
-    _times(desk, m, w, count, desk.worth)
+    times(draft, desk.row, w, desk.worth)
     for j in range(m):
         desk.worth[j] = desk.h[j] + desk.worth[j]
         total += desk.x[j] * desk.worth[j]
@@ -181,10 +130,10 @@ cdef bint _remixed(Desk* desk, Py_ssize_t m, double* w, Py_ssize_t count, double
         step = desk.mixed[j] - desk.x[j]
         if desk.mixed[j] != desk.x[j]:
             for t in range(count):
-                desk.move[t] += step * desk.row[j][desk.place[t]]
+                desk.move[t] += step * desk.row[j][draft.place[t]]
     for t in range(count):
         if desk.move[t] != 0.0:
-            _add(desk, w, t, -rate * scale() * desk.move[t])
+            add(draft, w, t, -rate * scale() * desk.move[t])
     total = 0.0
     for j in range(m):
         total += desk.mixed[j]
@@ -194,28 +143,24 @@ cdef bint _remixed(Desk* desk, Py_ssize_t m, double* w, Py_ssize_t count, double
 
 
 cdef double _visit(
-    Sentences data, Desk* desk, const Kept* kept, Py_ssize_t i, Py_ssize_t start, const double* reply, double entropy,
-    double omega, double alpha, double* w, double* change
+    Desk* desk, const Draft* draft, const Kept* kept, Py_ssize_t i, Py_ssize_t start, Py_ssize_t arcs, double entropy,
+    double omega, double alpha, double* w
 ) noexcept nogil:
-    """Add the reply to sentence ``i`` and go to the best mixture; the gap seen, times ``omega``."""
-    cdef Py_ssize_t slots = kept.slots, arcs = data.size[i] * (data.size[i] + 1), m = 0, j, t, count
+    """Add the drafted reply to sentence ``i`` and go to the best mixture; the gap seen, times ``omega``."""
+    cdef Py_ssize_t slots = kept.slots, m = draft.m, j, t
     cdef double slope = 0.0
     cdef bint crowded
-    while m < slots and kept.weight[i * slots + m] > 0.0:
-        desk.row[m] = kept.arcs + m * kept.total + start
-        desk.x[m], desk.h[m] = kept.weight[i * slots + m], kept.entropy[i * slots + m]
-        m += 1
-    desk.row[m], desk.x[m], desk.h[m] = <double*> reply + start, 0.0, entropy  # the last is read only
-    m += 1
     for j in range(m - 1):
+        desk.x[j], desk.h[j] = kept.weight[i * slots + j], kept.entropy[i * slots + j]
         for t in range(m - 1):
             desk.g[j * m + t] = kept.gram[(i * slots + j) * slots + t]
-    count = _features_in_use(data, i, m, desk)
-    _new_products(desk, m, count, change)
+    desk.x[m - 1], desk.h[m - 1] = 0.0, entropy
+    for j in range(m):
+        desk.g[j * m + m - 1] = desk.g[(m - 1) * m + j] = draft.products[j]
     if m == 1:
         desk.x[0] = 1.0
     else:
-        if not _remixed(desk, m, w, count, omega / alpha, &slope):
+        if not _remixed(desk, draft, w, omega / alpha, &slope):
             return 0.0
         crowded = m > slots
         for j in range(m):
@@ -226,59 +171,61 @@ cdef double _visit(
     return omega * slope
 
 
-cdef const Py_ssize_t* _offsets(Sentences data, object offset) except NULL:
-    """Where the arcs of each sentence begin, checked against its size."""
-    cdef const Py_ssize_t* at = <const Py_ssize_t*> vector(offset, "offset", INDEX, data.n + 1)
-    cdef Py_ssize_t i
-    cdef bint fits = at[0] == 0
-    for i in range(data.n):
-        fits &= at[i + 1] - at[i] == data.size[i] * (data.size[i] + 1)
-    if not fits:
-        raise ValueError("offset must tell where the arcs of each sentence begin")
-    return at
-
-
 def visit(
     Sentences data not None, w, part, offset, omega, double alpha, reply, reply_entropy, arcs, entropy, weight, gram,
-    change
+    change, Drafts drafts=None
 ):
     """Add the replies of the sentences ``part``, one after another, and go to the best mixtures; the sum of gaps seen.
 
     ``arcs`` (slots, all arcs), ``entropy`` and ``weight`` (sentences, slots) and ``gram`` (sentences, slots, slots) are
     the replies that are kept, those of positive weight in the first slots. ``w`` follows, but for a first reply.
-    ``change`` (weights,) is 0 before and after. Cost: four times the features of the arcs in use.
+    ``change`` (weights,) is 0 before and after. Cost: four times the features of the arcs in use. Where there are
+    ``drafts`` of the same part, replies and sentences, two of these four times are theirs.
     """
-    cdef Py_ssize_t j, count = extent(part, "part", 0), most = 0, weights = (<Py_ssize_t> 1) << data.bits
+    cdef Py_ssize_t i, j, m, count = extent(part, "part", 0), most = 0, weights = (<Py_ssize_t> 1) << data.bits
     cdef const Py_ssize_t* own = data.listed(part, count)
-    cdef const Py_ssize_t* at = _offsets(data, offset)
+    cdef const Py_ssize_t* at = offsets(data, offset)
     cdef const double* share = <const double*> vector(omega, "omega", DOUBLE, data.n)
     cdef const double* given = <const double*> vector(reply, "reply", DOUBLE, at[data.n])
     cdef const double* secured = <const double*> vector(reply_entropy, "reply_entropy", DOUBLE, data.n)
     cdef double* weights_at = <double*> vector_out(w, "w", DOUBLE, weights)
     cdef double* passing = <double*> vector_out(change, "change", DOUBLE, weights)
     cdef double gaps = 0.0
+    cdef bint fits = True
+    cdef Draft alone
+    cdef Draft* draft = &alone
     cdef Kept kept
     cdef Desk desk
     cdef Scratch room
-    kept.slots, kept.total = extent(arcs, "arcs", 0), at[data.n]
     if not alpha > 0.0:
         raise ValueError(f"alpha must be positive; got {alpha}")
-    if kept.slots < 1:
-        raise ValueError("arcs must have room for a reply")
-    kept.arcs = <double*> matrix_out(arcs, "arcs", DOUBLE, kept.slots, kept.total)
-    kept.entropy = <double*> matrix_out(entropy, "entropy", DOUBLE, data.n, kept.slots)
-    kept.weight = <double*> matrix_out(weight, "weight", DOUBLE, data.n, kept.slots)
-    kept.gram = <double*> cube_out(gram, "gram", DOUBLE, data.n, kept.slots, kept.slots)
+    if drafts is not None and (drafts.part is not part or drafts.data is not data):
+        raise ValueError("drafts must be those of the same data and part")
+    take_kept(&kept, arcs, entropy, weight, gram, data, at[data.n])
     for j in range(count):
         most = max(most, at[own[j] + 1] - at[own[j]])
     room = Scratch(_lay(&desk, kept.slots, most, 0))
     _lay(&desk, kept.slots, most, <size_t> room.at)
+    memset(&alone, 0, sizeof(Draft))
     with nogil:
         for j in range(count):
+            i = own[j]
+            m = reply_rows(&kept, i, at[i], given, desk.row)
+            if drafts is None:
+                fits = draft_one(data, i, desk.row, m, passing, draft)
+            else:
+                draft = drafts.drafts + j
+                fits = draft.i == i and draft.m == m
+            if not fits:
+                break
             gaps += _visit(
-                data, &desk, &kept, own[j], at[own[j]], given, secured[own[j]], share[own[j]], alpha, weights_at,
-                passing,
+                &desk, draft, &kept, i, at[i], at[i + 1] - at[i], secured[i], share[i], alpha, weights_at
             )
+        free(alone.room.at)
+    if not fits:
+        if drafts is None:
+            raise MemoryError()
+        raise ValueError("drafts must be prepared for all of the part, and for the replies that are kept")
     return gaps
 
 
@@ -289,7 +236,7 @@ def without_faint(Sentences data not None, q, part, offset, reply, entropy):
     """
     cdef Py_ssize_t i, j, d, h, n, count = extent(part, "part", 0)
     cdef const Py_ssize_t* own = data.listed(part, count)
-    cdef const Py_ssize_t* at = _offsets(data, offset)
+    cdef const Py_ssize_t* at = offsets(data, offset)
     cdef const double* given = <const double*> vector(q, "q", DOUBLE, data.entries(own, count))
     cdef double* out = <double*> vector_out(reply, "reply", DOUBLE, at[data.n])
     cdef double* secured = <double*> vector_out(entropy, "entropy", DOUBLE, data.n)

@@ -19,7 +19,7 @@ from nashlearn.kernels.scratch cimport Scratch, doubles
 
 cdef enum:
     _STALLS = 8  # iterations without progress after which rounding is taken to have won
-    _PATIENCE = 5  # iterations that may pass before the residual is halved: with more the corrector runs in circles
+    _PATIENCE = 12  # iterations that may pass before the residual is halved: with more the corrector runs in circles
 
 cdef double _CENTRED = 0.5  # complementarity that a careful step aims at, relative to what there is,
 cdef double _INSIDE = 0.7  # and how much of the way to the boundary it goes
@@ -207,7 +207,8 @@ cdef double _follow(
     cdef Py_ssize_t e, iteration, stalls = 0, slow = 0, m = game.m, R = game.R, K = game.K
     cdef Path path = _laid_out(m, R, K, &address)
     cdef Point* at = &path.at
-    cdef double pairs = 2.0 * m, scale = 1.0, best = INFINITY, last = INFINITY, halved = INFINITY, worst, total, dual, primal
+    cdef double pairs = 2.0 * m, scale = 1.0, best = INFINITY, last = INFINITY, halved = INFINITY
+    cdef double worst, total, dual, primal
     memset(room, 0, <size_t> path.system.inverse - <size_t> room)  # the three points
     if warm:
         memcpy(at.x, x, 2 * m * sizeof(double))

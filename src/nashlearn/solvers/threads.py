@@ -55,6 +55,9 @@ def threads(n_jobs: int) -> Run:
 
 def in_threads(work: Callable[[int, int], object], count: int, n_jobs: int | None) -> None:
     """Call ``work(start, stop)`` on consecutive parts of ``range(count)``, one in each thread."""
+    if n_jobs == 1:  # asking joblib takes as long as a small game
+        work(0, count)
+        return
     jobs = min(joblib.effective_n_jobs(n_jobs), max(count, 1))
     cuts = [count * i // jobs for i in range(jobs + 1)]
     threads(jobs)(work, itertools.pairwise(cuts))

@@ -15,11 +15,11 @@ from nashlearn.torch.game_loss import GameLoss
 
 __all__ = ["ArborescenceLoss", "MatchingLoss", "SolvedMatchings"]
 
-_LARGEST = 64  # elements that the Triton kernel takes
+_LARGEST = 32  # elements that the Triton kernel takes
 
 
 class _MatchingsOnDevice:
-    """Matchings of up to 64 elements on CUDA, where Triton is installed."""
+    """Matchings of up to 32 elements on CUDA, where Triton is installed."""
 
     def takes(self, scores: Tensor, target: Tensor) -> bool:
         """Whether scores are there, and not too large; a target that does not fit them is the host's to refuse."""
@@ -80,7 +80,7 @@ class MatchingLoss(_ElementLoss):
     """The adversarial surrogate of the Hamming loss between complete matchings, for scores (b, n, n).
 
     ``target[i, j]`` is the column matched with row ``j``; padding takes the last rows and columns of an instance.
-    On CUDA instances of up to 64 elements are solved where they are, in float64, by an interior point method, each with
+    On CUDA instances of up to 32 elements are solved where they are, in float64, by an interior point method, each with
     a certified gap (``nashlearn.torch.triton_matchings``). Those whose gap stays above ``tol (1 + n)``, those
     with pairs forbidden by -inf and larger ones are finished on the host, on as many threads as PyTorch uses, as all
     are without Triton; :meth:`solve` tells which.

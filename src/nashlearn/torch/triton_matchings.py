@@ -26,12 +26,11 @@ from nashlearn.torch.triton_rows import halves, number
 
 __all__ = ["LARGEST", "Room", "solve"]
 
-LARGEST = 64
+LARGEST = 32
 _ITERATIONS = 60
 _STALLS = tl.constexpr(6)  # iterations without progress after which rounding is taken to have won
 _LEAST = tl.constexpr(0.3)  # multipliers at the start
-_WARPS = {16: 1, 32: 4, 64: 16}
-_REGISTERS = {16: 255, 32: 128, 64: 64}  # of a thread: fewer, so that more games share a processor
+_WARPS = {16: 1, 32: 4}
 
 
 class Room(NamedTuple):
@@ -42,12 +41,6 @@ class Room(NamedTuple):
     change: torch.Tensor
     p: torch.Tensor
     solved: torch.Tensor
-
-
-@triton.jit
-def _product(a, b):
-    """``a' b``."""
-    return tl.dot(tl.trans(a), b, out_dtype=tl.float64)
 
 
 @triton.jit
@@ -72,22 +65,41 @@ def _direction(
 
 
 @triton.jit
-def _factor(U, W, V, ra, rb, rc, factor, live, N: tl.constexpr):
-    """Eliminate rows, whose inverse blocks are ``[[ra, rb], [-rb, rc]]``, then columns."""
-    column = tl.arange(0, N)
-    diagonal = column[:, None] == column[None, :]
+def _factor(U, W, V, ra, rb, rc, factor, n, live, N: tl.constexpr):
+    """Eliminate rows, whose inverse blocks are ``[[ra, rb], [-rb, rc]]``, one by one, then columns.
+
+    Rows are read back from main memory, as the elimination of columns does, behind whose planes they are kept.
+    """
+    k = tl.arange(0, N)
+    down, across = k[:, None], k[None, :]
+    rows, blocks, plane = factor + 5 * N * N, factor + 8 * N * N, N * N
+    tl.store(rows + down * N + across, U)
+    tl.store(rows + plane + down * N + across, W)
+    tl.store(rows + 2 * plane + down * N + across, V)
+    tl.store(blocks + k, ra)
+    tl.store(blocks + N + k, rb)
+    tl.store(blocks + 2 * N + k, rc)
     # Near a vertex the difference below is all rounding: as much again keeps the system regular and its step small.
-    A = tl.where(diagonal, tl.sum(U, 0)[None, :] * (1.0 + 1e-15), 0.0)
-    B = tl.where(diagonal, tl.sum(W, 0)[None, :], 0.0)
-    C = tl.where(diagonal, tl.sum(V, 0)[None, :] * (1.0 + 1e-15), 0.0)
-    upper = ra[:, None] * U - rb[:, None] * W
-    lower = -rb[:, None] * U - rc[:, None] * W
-    A -= _product(U, upper) + _product(W, lower)
-    upper = ra[:, None] * W + rb[:, None] * V
-    lower = rc[:, None] * V - rb[:, None] * W
-    B -= _product(U, upper) + _product(W, lower)
-    C -= _product(V, lower) - _product(W, upper)
-    eliminate(A, B, -tl.trans(B), C, factor, live, N)
+    A = tl.where(down == across, tl.sum(U, 0)[None, :] * (1.0 + 1e-15), 0.0)
+    B = tl.where(down == across, tl.sum(W, 0)[None, :], 0.0)
+    C = tl.where(down == across, tl.sum(V, 0)[None, :] * (1.0 + 1e-15), 0.0)
+    D = -B
+    tl.debug_barrier()
+    i = 0
+    while i < n:
+        at = rows + i * N
+        a, b, c = tl.load(blocks + i), tl.load(blocks + N + i), tl.load(blocks + 2 * N + i)
+        column_u, row_u = tl.load(at + down), tl.load(at + across)
+        column_w, row_w = tl.load(at + plane + down), tl.load(at + plane + across)
+        column_v, row_v = tl.load(at + 2 * plane + down), tl.load(at + 2 * plane + across)
+        upper, lower = a * row_u - b * row_w, -b * row_u - c * row_w
+        A -= column_u * upper + column_w * lower
+        D -= column_v * lower - column_w * upper
+        upper, lower = a * row_w + b * row_v, c * row_v - b * row_w
+        B -= column_u * upper + column_w * lower
+        C -= column_v * lower - column_w * upper
+        i += 1
+    eliminate(A, B, D, C, factor, live, N)
 
 
 @triton.jit
@@ -110,7 +122,7 @@ def _step(
     ra, rb, rc = tl.sum(U, 1), tl.sum(W, 1), tl.sum(V, 1)
     scale = tl.where(real, 1.0 / tl.where(real, ra * rc + rb * rb, 1.0), 0.0)
     ra, rb, rc = rc * scale, -rb * scale, ra * scale
-    _factor(U, W, V, ra, rb, rc, factor, live, N)
+    _factor(U, W, V, ra, rb, rc, factor, n, live, N)
     lack_p, lack_q = -p * zp, -q * zq
     dp, dq, dyp, dyq, dlp, dlq = _direction(
         ip, iq, lack_p, lack_q, far_p, far_q, miss_p, miss_q, over_p, over_q, U, W, V, ra, rb, rc,
@@ -212,7 +224,7 @@ def _play(
     place = pid * size * size + row[:, None] * size + column[None, :]
     tile = row[:, None] * N + column[None, :]
     keep += pid * (2 * N * N + 2 * N)
-    factor += pid * 5 * N * N
+    factor += pid * (8 * N * N + 3 * N)
     theta = tl.load(scores + place, mask=inside, other=0.0).to(tl.float64)
     fit = (given >= 0) & (tl.sum((tl.abs(theta) < 1e300).to(tl.int32)) == N * N)
     # Rows and columns may be shifted: both strategies and the truth lose as much.
@@ -254,8 +266,8 @@ def solve(
     b, size = scores.shape[:2]
     N = max(16, 1 << (size - 1).bit_length())
     keep = scores.new_empty((b, 2 * N * N + 2 * N), dtype=torch.float64)
-    factor = scores.new_empty((b, 5 * N * N), dtype=torch.float64)
+    factor = scores.new_empty((b, 8 * N * N + 3 * N), dtype=torch.float64)
     _play[(b,)](
         scores, target, lengths, *room, keep, factor, size, *halves(smoothing), tol, _ITERATIONS, N,
-        num_warps=_WARPS[N], maxnreg=_REGISTERS[N],
+        num_warps=_WARPS[N],
     )  # fmt: skip

@@ -229,6 +229,7 @@ def train(
         callback=callback,
         bound=0.0 if problem.complete else -np.inf,  # costs are not negative, and so is no loss of a known label
         unit=unit,
+        remark=method.penalty.remark,
     )
     rng = np.random.default_rng() if random_state is None else random_state
     alpha = problem.alpha if alpha is None else alpha

@@ -5,7 +5,8 @@ A metric of a whole sample that is a ratio of sums is at least ``t`` where some 
 ``R(t)``; Dinkelbach's step [dinkelbach1967]_ goes from ``t`` to ``R(t)``. The residual ``R(t) - t`` is
 continuous, not negative at 0 and not positive at 1, so there is a root, and every fit moves one end of a bracket of it.
 Steps are those of Dinkelbach first, then of the secant through the last two residuals, and a bisection where either
-leaves the bracket or where three steps have not halved the residual. Three to eight fits are usual.
+leaves the bracket or where three steps have not halved the residual. Three to eight fits are usual. There may be
+several roots, since regularisation lets the adversary's radius depend on ``t``; one of them is found.
 """
 
 from __future__ import annotations

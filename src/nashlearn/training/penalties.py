@@ -41,6 +41,10 @@ class Penalty(Protocol):
         """The gradient of its smooth part; 0 where it has none."""
         ...
 
+    def remark(self, w: np.ndarray) -> str:
+        """What to say of the weights beside their objective."""
+        ...
+
     def inside(self, alpha: float, unit: float) -> float:
         """What regularises a loss if ``alpha`` does so for the loss, and the weights, divided by ``unit``."""
         ...
@@ -62,6 +66,9 @@ class Squared:
     def slope(self, alpha: float, w: np.ndarray) -> np.ndarray:
         return alpha * w
 
+    def remark(self, w: np.ndarray) -> str:
+        return ""
+
     def inside(self, alpha: float, unit: float) -> float:
         return alpha / unit
 
@@ -81,6 +88,9 @@ class Absolute:
 
     def slope(self, alpha: float, w: np.ndarray) -> float:
         return 0.0
+
+    def remark(self, w: np.ndarray) -> str:
+        return f"nonzero {np.count_nonzero(w)} of {w.size}"
 
     def inside(self, alpha: float, unit: float) -> float:
         return alpha

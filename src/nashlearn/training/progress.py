@@ -112,6 +112,8 @@ class Progress:
         A lower bound of the objective that is known beforehand, without error.
     unit : float, optional
         What training counts in: rounds tell objectives divided by it. Gaps are relative and have no unit.
+    remark : callable, optional
+        Returns what to print of weights besides.
     """
 
     def __init__(
@@ -124,9 +126,10 @@ class Progress:
         callback: Callable[[Round], object] | None = None,
         bound: float = -np.inf,
         unit: float = 1.0,
+        remark: Callable[[np.ndarray], str] = lambda w: "",
     ):
         self.tol, self.max_iter, self.verbose, self.unit = tol, max_iter, verbose, unit
-        self.max_time, self.callback = max_time, callback
+        self.max_time, self.callback, self.remark = max_time, callback, remark
         self.primal, self.dual, self._bound = np.inf, bound, bound
         self.primal_error = self.dual_error = 0.0  # how wrong rounding may have made them
         self.w = np.zeros(0)
@@ -198,11 +201,11 @@ class Progress:
         now = self.keep(w, primal, dual, *errors)
         self._spoke = time.perf_counter()
         if self.verbose:
-            print(
+            line = (
                 f"[nashlearn] {now.seconds:8.2f} s  iteration {now.n_iter:5d}  "
-                f"objective {now.objective:.8g}  dual {now.bound:.8g}  gap {now.gap:.2e}",
-                flush=True,
+                f"objective {now.objective:.8g}  dual {now.bound:.8g}  gap {now.gap:.2e}  {self.remark(self.w)}"
             )
+            print(line.rstrip(), flush=True)
         if self.callback is not None:
             self.callback(now)
 

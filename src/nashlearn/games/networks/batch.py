@@ -87,6 +87,7 @@ class Networks:
             self.forest, order, loopy = forests(self.sizes, edges, starts, self._edge_starts)
         self.n_forest = order.size
         self.order = np.concatenate([order, *(np.arange(starts[i], starts[i + 1]) for i in loopy)])
+        self.moved = not np.array_equal(self.order, np.arange(self.n))  # whether rows are not in the nodes' order
         self._row = np.empty(self.n, dtype=np.int64)
         self._row[self.order] = np.arange(self.n)
         self.owner = np.repeat(np.arange(self.sizes.size), self.sizes)[self.order]  # the network of each row

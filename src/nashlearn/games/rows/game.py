@@ -17,7 +17,7 @@ from nashlearn.solvers.threads import threads
 __all__ = ["RowGame"]
 
 _COMPILED = (np.dtype(np.float64), np.dtype(np.float32))
-_PIECE = 1 << 13  # rows that one thread solves at a time
+_PIECE = 1 << 12  # rows that one thread solves at a time
 
 
 class RowGame(Game):

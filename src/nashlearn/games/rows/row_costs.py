@@ -108,12 +108,12 @@ class RowCostGame(SimplexGame):
 
     @property
     def unit(self) -> float:
-        """The largest cost of all rows: what their values are exact to."""
+        """The largest cost of all rows, to which their values are exact."""
         return self.params.largest
 
     @property
     def answers_by_scores(self) -> bool:
-        """No: which option has the largest ``p`` depends on the costs of the row."""
+        """False, since which option has the largest ``p`` depends on the costs of the row."""
         return False
 
     def _checked(self, scores: np.ndarray, n_jobs: int = 1) -> np.ndarray:

@@ -183,6 +183,8 @@
   }
 
   function newData(section) {
+    const { loss, lower, upper, largest } = section;
+    const end = Math.min(largest, 2 * upper) || 1;
     return [
       note(
         `The true mean of all ${section.examples} to come lies between the bounds with a confidence of ` +
@@ -193,13 +195,18 @@
         "dl",
         { class: "readout" },
         facts([
-          [`measured on ${count(section.n)} ${section.examples}`, figure(section.loss)],
-          ["at least", figure(section.lower)],
-          ["at most", figure(section.upper)],
-          ["the most that is possible", figure(section.largest)],
+          [`measured on ${count(section.n)} ${section.examples}`, figure(loss)],
+          ["at least", figure(lower)],
+          ["at most", figure(upper)],
+          ["the most that is possible", figure(largest)],
         ]),
       ),
-      h("p", { class: "muted" }, `In ${section.unit}, the mean over ${section.examples}.`),
+      h(
+        "div",
+        { class: "chart", role: "img", "aria-label": `${figure(loss)}, between ${figure(lower)} and ${figure(upper)}` },
+        charts.whisker({ low: lower, high: upper, value: loss }, [Math.min(0, lower), end], "model", null),
+      ),
+      h("p", { class: "muted" }, `In ${section.unit}, the mean over ${section.examples}; drawn from 0 to ${figure(end)}.`),
     ];
   }
   Object.assign(Nash.sections, { certificate, risk, new_data: newData });

@@ -8,12 +8,14 @@ reads some seventy weights for each arc; storing the features would take gigabyt
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
+import joblib
 import numpy as np
 
 from nashlearn.kernels.hashed_arcs import Sentences
-from nashlearn.solvers.threads import in_threads
+from nashlearn.solvers.threads import threads
 
 __all__ = ["Attributes", "HashedArcs"]
 
@@ -55,7 +57,13 @@ class HashedArcs:
         bounds = np.concatenate([[0], np.cumsum(size[part] * (size[part] + 1))])
         theta = np.empty(bounds[-1])
         w = np.ascontiguousarray(w, dtype=np.float64)
-        in_threads(lambda i, j: self.sentences.scores(w, part[i:j], theta[bounds[i] : bounds[j]]), part.size, n_jobs)
+        jobs = joblib.effective_n_jobs(n_jobs)
+        cuts = np.searchsorted(bounds, bounds[-1] * np.arange(1, jobs) // jobs).tolist()  # equally many arcs
+
+        def score(i: int, j: int) -> None:
+            self.sentences.scores(w, part[i:j], theta[bounds[i] : bounds[j]])
+
+        threads(jobs)(score, itertools.pairwise([0, *cuts, part.size]))
         return theta
 
     def moments(self, q: np.ndarray, omega: np.ndarray) -> np.ndarray:

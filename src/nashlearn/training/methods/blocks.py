@@ -29,7 +29,7 @@ from nashlearn.solvers.threads import in_threads
 from nashlearn.training.designs.arcs import tree_games
 from nashlearn.training.designs.hashed_arcs import HashedArcs
 from nashlearn.training.driver import Method, Offer, Run
-from nashlearn.training.methods.block_replies import Replies, no_replies, visit
+from nashlearn.training.methods.block_replies import Replies, changes, no_replies, visit
 from nashlearn.training.missing_heads import completed, known_arcs
 from nashlearn.training.objective import GameProblem
 
@@ -82,7 +82,18 @@ class BlockProblem(GameProblem):
         super().__init__(design, batch, moments, omega, tol=tol, n_jobs=n_jobs, complete=complete)
         trees = [y if (y >= 0).all() else completed(y, single_root) for y in heads]
         self.first = known_arcs([tree for tree in trees if tree is not None])  # a tree of each, with its known heads
-        self.single_root = single_root
+        self.single_root, self._known = single_root, complete and known == 1.0
+
+    def opening(self, alpha: float) -> np.ndarray:
+        """The weights ``w(q)`` of the first trees: 0 where these are all that labels say."""
+        return np.zeros(self.n_weights) if self._known else self._weights(self.first, alpha)
+
+    def _weights(self, q: np.ndarray, alpha: float) -> np.ndarray:
+        """``w(q)``, in the memory of the moments: they may be many megabytes."""
+        w = self.design.moments(q, self.omega)
+        np.subtract(self.moments, w, out=w)
+        w /= alpha
+        return w
 
     def scores(self, w: np.ndarray) -> np.ndarray:
         """Those of all arcs at ``w``, one sentence after another."""
@@ -117,8 +128,13 @@ class BlockProblem(GameProblem):
         """
         size, offset = self.design.attributes.size, self.games.offset
         q, share = kept.mixture(offset, self.n_jobs), np.empty(size.size)
-        move_inside(q, size, offset, self.single_root, share)
-        w = (self.moments - self.design.moments(q, self.omega)) / alpha
+
+        def inside(first: int, last: int) -> None:
+            own, bounds = slice(first, last), offset[first : last + 1]
+            move_inside(q[bounds[0] : bounds[-1]], size[own], bounds - bounds[0], self.single_root, share[own])
+
+        in_threads(inside, size.size, self.n_jobs)
+        w = self._weights(q, alpha)
         return float(self.omega @ ((1.0 - share) * kept.secured())) - 0.5 * alpha * float(w @ w)
 
 
@@ -148,23 +164,24 @@ class BlockState:
 class Blocks(Method):
     """Block-coordinate ascent on the dual, sentence by sentence."""
 
-    needs = ("design", "games", "moments", "omega", "first", "replies", "objective", "dual", "complete")
+    needs = ("design", "games", "moments", "omega", "first", "opening", "replies", "objective", "dual", "complete")
     states = (BlockState,)
     unit = "passes"
 
     def init(self, run: Run) -> tuple[BlockState, Offer | None]:
         """The dual point of true trees."""
         problem, alpha = run.problem, run.alpha
-        w = (problem.moments - problem.design.moments(problem.first, problem.omega)) / alpha
+        w = problem.opening(alpha)
         kept, every = no_replies(problem.games.offset), np.arange(len(problem.games))
         data, offset, no_entropy = problem.design.sentences, problem.games.offset, np.zeros(every.size)
-        visit(w, data, every, offset, problem.omega, alpha, problem.first, no_entropy, kept, np.zeros(w.size))
+        change = changes(w.size, problem.n_jobs)
+        visit(w, data, every, offset, problem.omega, alpha, problem.first, no_entropy, kept, change)
         return BlockState(w, w.copy(), kept, run.tol), None
 
     def update(self, run: Run, state: BlockState) -> tuple[BlockState, Offer | None]:
         """A pass over all sentences, and a certificate where the gaps met on the way promise one."""
         problem, progress = run.problem, run.progress
-        w, kept, change = state.w, state.kept, np.zeros(state.w.size)
+        w, kept, change = state.w, state.kept, changes(state.w.size, problem.n_jobs)
         data, offset = problem.design.sentences, problem.games.offset
         reply, entropy = np.empty(offset[-1]), np.zeros(len(problem.games))
         seen, reached = 0.0, _reached(run, state)

@@ -10,6 +10,7 @@ The labels that answer any weights are a point of the dual (:mod:`nashlearn.trai
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -89,6 +90,17 @@ class SparseDescent(Descent):
         tol, target = run.progress.tol, self.schedule[state.stage] == self.target
         worked = not target and state.value - state.dual <= _SHARE * state.excess
         return state.still or worked or relative_gap(state.value, state.dual) <= (tol if target else 0.5 * tol)
+
+    def advice(self, run: Run, scaling: Callable[[], str]) -> str:
+        """What could be done about a gap above ``tol``: the exact game takes several times as many steps."""
+        spent = run.progress.n_iter >= run.progress.max_iter
+        if self.target or not spent:
+            return super().advice(run, scaling)
+        many = 10 * run.progress.max_iter
+        return (
+            f"The exact game, at smoothing 0, is slow with penalty='l1': raise max_iter, say to {many}, or smoothing, "
+            f"say to 0.1, or alpha, or {scaling()}."
+        )
 
     def _direction(self, run: Run, state: Any) -> tuple[np.ndarray, float]:
         """The step to the minimum of the model, and what it promises per unit."""

@@ -1,0 +1,45 @@
+from nashlearn.kernels.hashed_arcs cimport Sentences
+from nashlearn.kernels.scratch cimport Block
+
+cdef struct Kept:  # the replies of all sentences, see the shell
+    double* arcs
+    double* entropy
+    double* weight
+    double* gram
+    Py_ssize_t slots
+    Py_ssize_t total  # arcs of all sentences
+
+cdef struct Draft:  # what a visit needs that depends on no weights
+    Block room
+    Py_ssize_t i  # the sentence
+    Py_ssize_t m  # replies with the new one
+    Py_ssize_t count  # arcs in use
+    double* products  # (m) of the new reply with all
+    Py_ssize_t* place  # (count) where each arc is,
+    Py_ssize_t* length  # (count) how many features it has
+    int* index  # (count, WIDTH) and which
+
+# Where the arcs of the replies to sentence i are, the new one last, into row; their number.
+cdef Py_ssize_t reply_rows(
+    const Kept* kept, Py_ssize_t i, Py_ssize_t start, const double* reply, double** row
+) noexcept nogil
+# <r_j, Phi w> for each reply.
+cdef void times(const Draft* draft, double** row, const double* w, double* products) noexcept nogil
+# Add a step to the weights of the features of the arc t in use.
+cdef void add(const Draft* draft, double* w, Py_ssize_t t, double step) noexcept nogil
+# Draft the visit to sentence i with m replies; change is 0 before and after. False where there is no memory.
+cdef bint draft_one(
+    Sentences data, Py_ssize_t i, double** row, Py_ssize_t m, double* change, Draft* draft
+) noexcept nogil
+# Where the arcs of each sentence begin, checked against its size.
+cdef const Py_ssize_t* offsets(Sentences data, object offset) except NULL
+# The replies that are kept, checked.
+cdef int take_kept(
+    Kept* kept, object arcs, object entropy, object weight, object gram, Sentences data, Py_ssize_t total
+) except -1
+
+cdef class Drafts:
+    cdef readonly Sentences data
+    cdef readonly object part
+    cdef Draft* drafts
+    cdef Py_ssize_t count
