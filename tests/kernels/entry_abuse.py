@@ -297,10 +297,11 @@ def judge(name: str, arguments: tuple[Any, ...], plain: tuple[Any, ...] | None) 
 
 
 def _named(name: str, arguments: tuple[Any, ...], message: str) -> bool:
-    """Whether an error names a parameter, of the entry or of what made an argument, or a field of one."""
-    names = list(entries()[name].parameters)
-    for value in arguments:
+    """Whether an error names a parameter, of the entry or of what made an argument or its parts, or a field of one."""
+    names, values = list(entries()[name].parameters), list(arguments)
+    for value in values:
         names += entries()[value.entry].parameters if isinstance(value, Made) else getattr(value, "_fields", ())
+        values += value.arguments if isinstance(value, Made) else ()  # made of others, which the loop comes to
     return any(one in message for one in names)
 
 

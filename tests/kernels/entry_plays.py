@@ -82,6 +82,21 @@ def _play_text() -> None:
         for one in (("abc", "NVN"), ("a", "N"))
     ]
     HashedSentences([Sentence(rows) for rows in sentences], bits=10).arc_features([[2, 0, 2], [0]], bits=10)
+    _drafts_by_hand()
+
+
+def _drafts_by_hand() -> None:
+    """Visits to two sentences of random words; those that training drafts belong to objects that cannot be repeated."""
+    from nashlearn.kernels.reply_drafts import Drafts
+    from nashlearn.training.designs.hashed_arcs import Attributes, HashedArcs
+    from nashlearn.training.methods.block_replies import no_replies
+
+    rng, size = np.random.default_rng(3), np.array([1, 3])
+    code = rng.integers(0, 2**64, size=(10, 5), dtype=np.uint64)
+    own = HashedArcs(Attributes(code, rng.integers(0, 60, size=10), np.array([0, 4]), size, 6))
+    offset = np.concatenate([[0], np.cumsum(size * (size + 1))])
+    reply, change = rng.random(offset[-1]), np.zeros(1 << 6)
+    Drafts(own.sentences, np.arange(2)).prepare(0, 2, offset, reply, *no_replies(offset), change)
 
 
 def _play_games() -> None:

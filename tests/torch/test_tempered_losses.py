@@ -83,6 +83,8 @@ def test_strategies_are_certified_and_the_loss_is_a_cost_and_a_log_loss(name, sm
 @pytest.mark.parametrize("spread", [0.01, 1.0, 5.0])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_zero_one_of_every_class_count(k, spread, dtype, weighted, device):
+    if weighted and device == "cpu":
+        k = min(k, 2001)  # games with weights keep their matrix of costs on the host
     scores = draw(12, k, dtype=dtype, device=device, spread=spread)
     scores[3, 1:] = -torch.inf
     scores.requires_grad_()

@@ -130,6 +130,9 @@ cdef class Drafts:
                 free(self.drafts[j].room.at)
             free(self.drafts)
 
+    def __reduce__(self):
+        return Drafts, (self.data, self.part)
+
     def prepare(self, Py_ssize_t first, Py_ssize_t last, offset, reply, arcs, entropy, weight, gram, change):
         """Draft the visits ``first`` to ``last`` of the part; the other arguments are those of a visit."""
         cdef Sentences data = self.data
