@@ -133,6 +133,8 @@ cdef class Csr(Rows):
         self.rows.indptr = vector(indptr, "indptr", kind, -1)
         if self.n < 0:
             raise ValueError("indptr must hold at least one number")
+        if d > 1 << 60:  # one more must be a number, too
+            raise ValueError(f"d must be a number of features that memory can hold; got {d}")
         if self.narrow:
             rising_narrow(<const int*> self.rows.indptr, self.n, size, "indptr")
             within_narrow(<const int*> self.rows.indices, size, d, "indices")
