@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -10,6 +12,26 @@ import pytest
 from nashlearn import games
 from nashlearn.games.batch import Batch
 from nashlearn.solvers.threads import in_threads, threads
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to threads")
+def test_an_interrupt_while_waiting_leaves_no_thread_at_work():
+    """Else threads would go on to write into arrays that the caller has taken back."""
+    begun, ended = threading.Event(), []
+
+    def function(i):
+        if threading.current_thread() is threading.main_thread():
+            begun.wait()
+            return
+        begun.set()
+        time.sleep(0.1)  # until the main thread waits for this one
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        time.sleep(0.2)
+        ended.append(i)
+
+    with pytest.raises(KeyboardInterrupt):
+        threads(2)(function, [(0,), (1,)])
+    assert len(ended) == 1
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from typing import Any
 
 import joblib
@@ -40,12 +40,25 @@ def threads(n_jobs: int) -> Run:
             except BaseException as error:  # raised again by the caller
                 failed.append(error)
 
-        helpers = [Thread(target=work, daemon=True) for _ in range(min(n_jobs, len(given)) - 1)]
-        for helper in helpers:
-            helper.start()
-        work()
-        for helper in helpers:
-            helper.join()
+        def assist(ended: Event) -> None:
+            work()
+            ended.set()
+
+        # Events, since a thread whose join was interrupted passes for ended.
+        events = [Event() for _ in range(min(n_jobs, len(given)) - 1)]
+        others = [Thread(target=assist, args=(ended,), daemon=True) for ended in events]
+        try:
+            for other in others:
+                other.start()
+            work()
+            for ended in events:
+                ended.wait()
+        except BaseException as interrupt:  # from outside, while this thread starts others or waits for them
+            failed.append(interrupt)
+            for other, ended in zip(others, events, strict=True):
+                if other.ident is not None:
+                    ended.wait()
+            raise
         if failed:
             raise failed[0]
         return found
