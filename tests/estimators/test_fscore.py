@@ -187,11 +187,12 @@ def test_either_class_may_be_the_positive_one():
     X, y = sample(200)
     names = np.array(["no", "yes"])[y]
     flipped = np.array(["yes", "no"])[y]  # sorted, the positives are now first
-    plain = NashFScore().fit(X, names)
-    turned = NashFScore(pos_label="no").fit(X, flipped)
-    assert turned.fixed_point_ == pytest.approx(plain.fixed_point_, abs=1e-9)
+    plain = NashFScore(tol=1e-8).fit(X, names)
+    turned = NashFScore(tol=1e-8, pos_label="no").fit(X, flipped)
+    # Both are within their tolerance of the same number, and sums taken in another order may end at another place.
+    assert turned.fixed_point_ == pytest.approx(plain.fixed_point_, abs=1e-7)
     np.testing.assert_array_equal(turned.predict(X) == "no", plain.predict(X) == "yes")
-    assert turned.worst_case_score() == pytest.approx(plain.worst_case_score(), abs=1e-8)
+    assert turned.worst_case_score() == pytest.approx(plain.worst_case_score(), abs=1e-6)
     assert turned.score(X, flipped) == pytest.approx(plain.score(X, names))
     np.testing.assert_array_equal(turned.predict(X) == "yes", turned.decision_function(X) > 0)
     with pytest.raises(ValueError, match="pos_label must be one of the classes"):
