@@ -28,6 +28,8 @@ _COMMANDS = {"table": "nashlearn", "tag": "nashlearn tag", "parse": "nashlearn p
 
 def train(task: Task) -> None:
     """Read, choose parameters where asked for, train, save, judge on what was held out, report."""
+    if task.only_looks():
+        return
     talk, out = task.talk, Path(str(task.out))
     check_writable(out, task.report, task.checkpoint, inputs=task.inputs())
     import skops.io  # noqa: F401  # before the work: it takes seconds, and may be absent
