@@ -21,6 +21,7 @@ PARTS = (
     "markov",
     "coverage",
     "scale_out",
+    "messy",
 )
 ON_DEVICE = (
     "torch_losses",

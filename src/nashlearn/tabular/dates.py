@@ -28,7 +28,7 @@ _WEEK = np.array(["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"], dtype=object
 _PARTS: dict[str, tuple[str, Callable[[Any], np.ndarray]]] = {
     "year": ("number", lambda days: days.year.to_numpy(np.float64, na_value=np.nan)),
     "month": ("category", lambda days: _padded(days.month)),
-    "day of week": ("category", lambda days: _named(days.dayofweek)),
+    "day of week": ("category", lambda days: _named(days.day_of_week)),
     "hour": ("category", lambda days: _padded(days.hour)),
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -48,12 +48,15 @@ class Guess:
         What is worth saying about it, in a line; empty where nothing is.
     overrule : str
         The kind to say where the guess is wrong.
+    decimal : str
+        The mark before decimals, where the entries have one that tells.
     """
 
     kind: str
     style: Any = None
     said: str = ""
     overrule: str = CATEGORY
+    decimal: str = ""
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,8 @@ def guess_columns(X: Any, *, kinds: Mapping[str, str] | None = None, na: Collect
     for name, column in X.items():
         decide = _GIVEN[given[str(name)]] if str(name) in given else _guess
         found[str(name)] = decide(column, words) if column.notna().any() else Guess(EMPTY, said="no entries: left out")
+    if {guess.decimal for guess in found.values()} - {""} == {","}:  # as the whole table is written
+        found |= {name: _with_comma(X[name], guess, words) for name, guess in found.items() if name not in given}
     if not used(found):
         if all(guess.kind == EMPTY for guess in found.values()):
             raise ValueError("All columns are empty: there is nothing to learn from.")
@@ -189,12 +194,17 @@ def _of_numbers(column: Any) -> Guess:
 
     whole = types.is_integer_dtype(column.dtype) and len(column) >= _FEW_ROWS and not column.isna().any()
     if not (whole and column.is_unique):
-        return Guess(NUMBER)
+        return Guess(NUMBER, decimal="." if _has_decimals(column) else "")
     if _IDS.search(str(column.name)):
         return Guess(ID, said="holds whole numbers that name rows: left out", overrule=NUMBER)
     counts = int(column.max()) - int(column.min()) == len(column) - 1
     said = "whole numbers, one for each row without a gap, taken for numbers" if counts else ""
     return Guess(NUMBER, said=said, overrule=ID)
+
+
+def _has_decimals(column: Any) -> bool:
+    values = column.dropna().to_numpy()
+    return values.dtype.kind == "f" and bool((np.isfinite(values) & (values != np.floor(values))).any())
 
 
 def _names_rows(texts: _Texts) -> bool:
@@ -215,14 +225,27 @@ def _as_plain_numbers(texts: _Texts) -> Guess:
 def _as_written_numbers(texts: _Texts) -> Guess | None:
     """Numbers in one style throughout."""
     found = find_number_style(texts.texts)
-    if found is None or not np.isfinite(found[0].parse(texts.texts)).all():
+    if found is None or not np.isfinite(found.style.parse(texts.texts)).all():
         return None
-    return _number_guess(texts, *found)
+    said = found.style.words(_example(texts, found.style)) + texts.with_gaps()
+    overrule = "decimal-comma" if found.ambiguous else CATEGORY
+    return Guess(NUMBER, found.style, said, overrule, found.style.decimal if found.decided else "")
 
 
-def _number_guess(texts: _Texts, style: NumberStyle, ambiguous: bool) -> Guess:
-    said = style.words(_example(texts, style)) + texts.with_gaps()
-    return Guess(NUMBER, style, said, "decimal-comma" if ambiguous else CATEGORY)
+def _with_comma(column: Any, guess: Guess, na: frozenset[str]) -> Guess:
+    """A guess in a table whose decimals all have a comma: numbers that do not tell are written so, too."""
+    from pandas.api import types
+
+    if guess.kind != NUMBER or guess.decimal:
+        return guess
+    if guess.style is None:
+        return replace(guess, style=NumberStyle(",", ".")) if types.is_integer_dtype(column.dtype) else guess
+    texts = _texts_of(column, na)
+    found = find_number_style(texts.texts, ",")
+    if found is None:
+        return guess
+    said = f"{found.style.words(_example(texts, found.style))} as other columns have it{texts.with_gaps()}"
+    return replace(guess, style=found.style, said=said, overrule="decimal-point")
 
 
 def _example(texts: _Texts, style: NumberStyle) -> str:
@@ -256,7 +279,7 @@ def _refuse_mistakes(texts: _Texts, plain: np.ndarray) -> None:
         _refuse(texts, plain, "mixes numbers and text")
     number, date = find_number_style(texts.texts), find_date_style(texts.texts)
     for what, read in (
-        ("numbers", None if number is None else np.isfinite(number[0].parse(texts.texts))),
+        ("numbers", None if number is None else np.isfinite(number.style.parse(texts.texts))),
         ("dates", None if date is None else ~np.asarray(DateStyle(date[0]).parse(texts.texts).isna())),
     ):
         if read is not None and texts.share(read) >= _MOSTLY and (~read).sum() <= _FEW:
@@ -308,7 +331,7 @@ def _given_number(column: Any, na: frozenset[str], decimals: str = ".,") -> Gues
     texts = None if types.is_numeric_dtype(column.dtype) else _texts_of(column, na)
     found = None if texts is None else find_number_style(texts.texts, decimals)
     plain = texts is None or (decimals != "," and np.isfinite(plain_numbers(texts.texts)).all())
-    style = None if plain or found is None else found[0]
+    style = None if plain or found is None else found.style
     as_numbers(column, style, na)  # else an error names the row
     return Guess(NUMBER, style)
 

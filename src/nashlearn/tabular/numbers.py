@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["NumberStyle", "find_number_style"]
+__all__ = ["FoundStyle", "NumberStyle", "find_number_style"]
 
 _PERCENT = "%"
 _CODES = [
@@ -107,15 +108,26 @@ def _pattern(style: NumberStyle) -> re.Pattern[str]:
     )
 
 
-def find_number_style(texts: Sequence[str], decimals: Iterable[str] = ".,") -> tuple[NumberStyle, bool] | None:
-    """The style that reads most of these texts, and whether a decimal comma would read them as other numbers.
+class FoundStyle(NamedTuple):
+    """A style that reads most of some texts.
 
-    Where it would, as in a column of 1,234 and 5,678 alone, commas are taken for marks of thousands.
+    ``decided`` says that the other mark of decimals does not read them all, ``ambiguous`` that it reads other numbers.
+    """
+
+    style: NumberStyle
+    decided: bool
+    ambiguous: bool
+
+
+def find_number_style(texts: Sequence[str], decimals: str = ".,") -> FoundStyle | None:
+    """The style that reads most of these texts; None where they are no numbers.
+
+    In a column of 1,234 and 5,678 alone, commas are taken for marks of thousands, which is ambiguous.
 
     Parameters
     ----------
-    decimals : subset of ".,"
-        Marks of decimals to choose from.
+    decimals : str
+        Marks of decimals to choose from, the preferred one first.
     """
     sample = [text.translate(_ALIKE).strip() for text in _spread(texts)]
     entries = [entry for entry in map(_LOOSE.fullmatch, sample) if entry is not None]
@@ -123,24 +135,24 @@ def find_number_style(texts: Sequence[str], decimals: Iterable[str] = ".,") -> t
         return None
     units = Counter(_unit(entry["before"] or entry["behind"] or "") for entry in entries)
     unit = max((one for one in units if one), key=lambda one: units[one], default="")
-    styles = [NumberStyle(*marks, unit) for marks in _MARKS if marks[0] in decimals]
-    read = [np.isfinite(style.parse(sample)) for style in styles]
-    best = int(np.argmax([one.sum() for one in read]))
-    if not read[best].any():
+    best = [one for mark in decimals if (one := _best(sample, mark, unit)) is not None]
+    if not best:
         return None
-    chosen = styles[best]
-    others = [
-        style
-        for style, one in zip(styles, read, strict=True)
-        if style.decimal != chosen.decimal and one[read[best]].all()
-    ]
-    mine = chosen.parse(texts) if others else np.empty(0)
-    return chosen, any(_differ(mine, style.parse(texts)) for style in others)
+    first = max(best, key=lambda style: np.isfinite(style.parse(sample)).sum())
+    mine = first.parse(texts)
+    other = _best(sample, "," if first.decimal == "." else ".", unit)
+    theirs = np.full(len(texts), np.nan) if other is None else other.parse(texts)
+    if other in best and np.isfinite(theirs).sum() > np.isfinite(mine).sum():  # the sample was too small to tell
+        first, mine, theirs = other, theirs, mine
+    decided = bool((np.isfinite(mine) & ~np.isfinite(theirs)).any())
+    return FoundStyle(first, decided, not decided and bool((mine != theirs)[np.isfinite(mine)].any()))
 
 
-def _differ(mine: np.ndarray, theirs: np.ndarray) -> bool:
-    """Whether both styles read everything, and not as the same numbers."""
-    return bool((np.isfinite(theirs) | ~np.isfinite(mine)).all() and (mine != theirs)[np.isfinite(mine)].any())
+def _best(sample: Sequence[str], decimal: str, unit: str) -> NumberStyle | None:
+    """Of the styles with a mark of decimals the one that reads most, None where none reads anything."""
+    styles = [NumberStyle(*marks, unit) for marks in _MARKS if marks[0] == decimal]
+    read = [np.isfinite(style.parse(sample)).sum() for style in styles]
+    return styles[int(np.argmax(read))] if max(read) else None
 
 
 def _spread(texts: Sequence[str]) -> list[str]:
