@@ -190,14 +190,16 @@ cdef class _Cast:
     cdef double* p
     cdef Py_ssize_t rows
 
-    def __cinit__(self, Junctions t, networks, f, T, double eps, Py_ssize_t first, Py_ssize_t last):
+    def __cinit__(self, Junctions t not None, networks, f, T, double eps, Py_ssize_t first, Py_ssize_t last):
         cdef Py_ssize_t x, g, n, m = extent(T, "T", 0), nodes = 0, entries = 0, messages = 0
+        if not isinstance(networks, tuple) or len(networks) != 3:
+            raise TypeError("networks must be three arrays: graphs, first rows and first edges")
         graph, row, edge = networks
-        n = extent(graph, "graph", 0)
+        n = extent(graph, "networks.graph", 0)
         self.rows = extent(f, "f", 0)
-        self.graph = <const Py_ssize_t*> vector(graph, "graph", INDEX, n)
-        self.row = <const Py_ssize_t*> vector(row, "row", INDEX, n)
-        self.edge = <const Py_ssize_t*> vector(edge, "edge", INDEX, n)
+        self.graph = <const Py_ssize_t*> vector(graph, "networks.graph", INDEX, n)
+        self.row = <const Py_ssize_t*> vector(row, "networks.row", INDEX, n)
+        self.edge = <const Py_ssize_t*> vector(edge, "networks.edge", INDEX, n)
         self.f = <const double*> matrix(f, "f", DOUBLE, self.rows, t.k)
         self.T = <const double*> cube(T, "T", DOUBLE, m, t.k, t.k)
         if not (0 <= first <= last <= n and eps >= 0.0):
@@ -205,11 +207,11 @@ cdef class _Cast:
         for x in range(first, last):
             g = self.graph[x]
             if not 0 <= g < t.n_graphs:
-                raise ValueError(f"graph must lie in 0..{t.n_graphs - 1}; got {g}")
+                raise ValueError(f"networks.graph must lie in 0..{t.n_graphs - 1}; got {g}")
             if not 0 <= self.row[x] <= self.rows - t.nodes[g]:
-                raise ValueError(f"row must leave room for {t.nodes[g]} nodes; got {self.row[x]} of {self.rows}")
+                raise ValueError(f"networks.row must leave room for {t.nodes[g]} nodes; got {self.row[x]} of {self.rows}")
             if not (0 <= self.edge[x] <= m - t.edges[g] or m == 1 or t.edges[g] == 0):
-                raise ValueError(f"edge must leave room for {t.edges[g]} edges; got {self.edge[x]} of {m}")
+                raise ValueError(f"networks.edge must leave room for {t.edges[g]} edges; got {self.edge[x]} of {m}")
             nodes, entries = max(nodes, t.nodes[g]), max(entries, t.entries[g])
             messages = max(messages, t.messages[g])
         self.d.k, self.d.eps, self.d.apart = t.k, eps, 0 if m == 1 else t.k * t.k
@@ -252,7 +254,7 @@ def play(
     """
     cdef _Cast cast = _Cast(trees, networks, f, T, eps, first, last)
     cdef Desk* d = &cast.d
-    cdef Py_ssize_t x, v, g, trip, m = extent(T, "T", 0), n = extent(networks[0], "graph", 0)
+    cdef Py_ssize_t x, v, g, trip, m = extent(T, "T", 0), n = extent(networks[0], "networks.graph", 0)
     cdef double* marginals = <double*> matrix_out(q, "q", DOUBLE, cast.rows, trees.k)
     cdef double* edges = <double*> cube_out(pairs, "pairs", DOUBLE, m, trees.k, trees.k)
     cdef double* found = <double*> matrix_out(sums, "sums", DOUBLE, n, 4)
@@ -282,7 +284,7 @@ def ceilings(
     """Write what the best labelling of each network gets against the replies ``p``, without smoothing."""
     cdef _Cast cast = _Cast(trees, networks, f, T, 0.0, first, last)
     cdef Desk* d = &cast.d
-    cdef Py_ssize_t x, v, g, c, n = extent(networks[0], "graph", 0)
+    cdef Py_ssize_t x, v, g, c, n = extent(networks[0], "networks.graph", 0)
     cdef double* found = <double*> vector_out(values, "values", DOUBLE, n)
     cast.replies(loss, p)
     with nogil:

@@ -18,7 +18,7 @@ from nashlearn.game import Equilibrium
 from nashlearn.games.networks import settling, sweeps
 from nashlearn.games.networks.cliques import CliqueArrays
 from nashlearn.games.networks.game import MarkovGame, compiled_loss, loss_of
-from nashlearn.games.networks.joined import Joined, merged
+from nashlearn.games.networks.joined import Joined, Merged, merged
 from nashlearn.games.networks.layout import chains, forests
 from nashlearn.games.networks.outcome import warn_of_time
 from nashlearn.games.networks.sweeps import State
@@ -143,7 +143,8 @@ class Networks:
     def _join(self, solvers: list[Any]) -> Joined:
         """The networks of these solvers together; those of :attr:`numbers`."""
         place: dict[bytes, int] = {}
-        graphs, graph = [], []
+        graphs: list[tuple[list[Merged], np.ndarray]] = []
+        graph = []
         for i, solver in zip(self.numbers.tolist(), solvers, strict=True):
             edges = self.edges_of(i)
             key = edges.tobytes() + bytes(int(self.sizes[i]))

@@ -81,13 +81,13 @@ def _junctions(graphs: Sequence[tuple[list[Merged], np.ndarray]], k: int) -> Jun
     used = 0
     for cliques, edges in graphs:
         first, home = len(parents), _homes(cliques, edges)
-        for c, (nodes, own, parent) in enumerate(cliques):
+        for c, (nodes, own, up) in enumerate(cliques):
             for e in home[c]:
                 u, v = (nodes.index(end) for end in edges[e].tolist())
                 pairs.append((min(u, v), max(u, v), e, u > v))
             place = 0
-            if parent >= 0:
-                above = cliques[parent].scope
+            if up >= 0:
+                above = cliques[up].scope
                 key = tuple(above.index(v) for v in nodes[own:]), len(above)
                 if key not in kept:
                     kept[key] = used
@@ -97,7 +97,7 @@ def _junctions(graphs: Sequence[tuple[list[Merged], np.ndarray]], k: int) -> Jun
             scope.extend(nodes)
             starts.append(len(scope))
             pair_starts.append(len(pairs))
-            parents.append(parent + first if parent >= 0 else -1)
+            parents.append(up + first if up >= 0 else -1)
             places.append(place)
         ends.append(len(parents))
     parent = np.array(parents, dtype=np.intp)
@@ -136,7 +136,7 @@ class Joined:
         Cliques and edges of graphs that differ.
     graph : sequence of int
         Which of these each network has.
-    row, edge : sequence of int
+    row, edge : ndarray of int
         The first row and the first edge of each network.
     """
 
@@ -145,8 +145,8 @@ class Joined:
         k: int,
         graphs: Sequence[tuple[list[Merged], np.ndarray]],
         graph: Sequence[int],
-        row: Sequence[int],
-        edge: Sequence[int],
+        row: np.ndarray,
+        edge: np.ndarray,
     ):
         self.n = len(graph)
         self._trees = _junctions(graphs, k)
