@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from copy import copy
 from pathlib import Path
@@ -15,6 +16,17 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on sta
 Folds = Annotated[int, typer.Option("--folds", min=2, help="Parts of the cross-validation of --tune.")]
 Tune = Annotated[bool, typer.Option("--tune", help="Choose parameters by cross-validation on the loss itself.")]
 ON_THESE = "Write an HTML report on these data."
+
+
+def positive(text: str) -> float:
+    """A number above 0, or an error that names the option."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise typer.BadParameter(f"must be a number above 0; got {text!r}.")
+    return number
 
 
 class Command:

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from nashlearn.training.checkpoint import Saved
 from nashlearn.training.heartbeat import PATIENCE, beating
 
-__all__ = ["Progress", "Round", "relative_gap", "scaling_advice"]
+__all__ = ["Progress", "Round", "Watch", "relative_gap", "scaling_advice"]
 
 _TINY = float(np.finfo(np.float64).tiny)  # Python's: an objective of 0 has an infinite gap, not an overflow
 _BLOCK = 4096  # rows whose features are squared at once
@@ -44,6 +44,10 @@ class Round(NamedTuple):
     objective: float
     bound: float
     gap: float
+
+
+# Sees the weights after each round, and returns what to print of them.
+Watch = Callable[[Round, np.ndarray], str]
 
 
 def relative_gap(primal: float, dual: float) -> float:
@@ -114,6 +118,8 @@ class Progress:
         What training counts in: rounds tell objectives divided by it. Gaps are relative and have no unit.
     remark : callable, optional
         Returns what to print of weights besides.
+    watch : callable, optional
+        Called with each round and the best weights so far, in the user's units; returns what to print of them.
     """
 
     def __init__(
@@ -127,9 +133,10 @@ class Progress:
         bound: float = -np.inf,
         unit: float = 1.0,
         remark: Callable[[np.ndarray], str] = lambda w: "",
+        watch: Watch | None = None,
     ):
         self.tol, self.max_iter, self.verbose, self.unit = tol, max_iter, verbose, unit
-        self.max_time, self.callback, self.remark = max_time, callback, remark
+        self.max_time, self.callback, self.remark, self.watch = max_time, callback, remark, watch
         self.primal, self.dual, self._bound = np.inf, bound, bound
         self.primal_error = self.dual_error = 0.0  # how wrong rounding may have made them
         self.w = np.zeros(0)
@@ -200,10 +207,11 @@ class Progress:
         """As :meth:`keep`, and tell whoever watches."""
         now = self.keep(w, primal, dual, *errors)
         self._spoke = time.perf_counter()
+        seen = "" if self.watch is None else self.watch(now, self.w / self.unit)
         if self.verbose:
             line = (
                 f"[nashlearn] {now.seconds:8.2f} s  iteration {now.n_iter:5d}  "
-                f"objective {now.objective:.8g}  dual {now.bound:.8g}  gap {now.gap:.2e}  {self.remark(self.w)}"
+                f"objective {now.objective:.8g}  dual {now.bound:.8g}  gap {now.gap:.2e}  {seen}{self.remark(self.w)}"
             )
             print(line.rstrip(), flush=True)
         if self.callback is not None:
