@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from copy import copy
 from pathlib import Path
@@ -45,6 +46,17 @@ def pairs(given: Sequence[str] | None) -> dict[str, str]:
 def listed(given: Sequence[str] | None) -> list[str]:
     """Texts with commas between them, of all times that an option was given."""
     return list(dict.fromkeys(part.strip() for one in given or () for part in one.split(",")))
+
+
+def positive(text: str) -> float:
+    """A number above 0, or an error that names the option."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise typer.BadParameter(f"must be a number above 0; got {text!r}.")
+    return number
 
 
 class Command:

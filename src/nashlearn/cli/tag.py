@@ -165,7 +165,7 @@ class Tags(Task):
 
     def predictions(self, model: Any) -> Predictions:
         sentences = read_text(self.data, parse_columns, "sentences")
-        answers = [one.tolist() for one in model.predict(self._tokens(sentences, self.data))]
+        answers = model.predict(self._tokens(sentences, self.data))
 
         def text() -> str:
             return "\n".join(

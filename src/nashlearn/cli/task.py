@@ -87,14 +87,23 @@ class Task(ABC):
     model: o.Model = Path()
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to write the model.")] = None
     loss: str | None = None
-    alpha: Annotated[float | None, typer.Option(min=0.0, help="Regularisation, against the mean loss.")] = None
+    alpha: Annotated[
+        float | None,
+        typer.Option(parser=o.positive, metavar="NUMBER > 0", help="Regularisation, against the mean loss."),
+    ] = None
     tune: o.Tune = False
     folds: o.Folds = 3
     report: Annotated[Path | None, typer.Option(help="Write an HTML report on held-out data.")] = None
     test: Annotated[str | None, typer.Option(help="Data held out for the report; else 20 % of the data.")] = None
-    tol: Annotated[float | None, typer.Option(min=0.0, help="Relative duality gap at which training ends.")] = None
+    tol: Annotated[
+        float | None,
+        typer.Option(parser=o.positive, metavar="NUMBER > 0", help="Relative duality gap at which training ends."),
+    ] = None
     max_iter: Annotated[int | None, typer.Option(min=1, help="Iterations allowed.")] = None
-    max_time: Annotated[float | None, typer.Option(min=0.0, help="Seconds allowed; the best model is kept.")] = None
+    max_time: Annotated[
+        float | None,
+        typer.Option(parser=o.positive, metavar="NUMBER > 0", help="Seconds allowed; the best model is kept."),
+    ] = None
     checkpoint: Annotated[Path | None, typer.Option(help="Keep the state of training here, and go on from it.")] = None
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads.")] = None
     seed: Annotated[int, typer.Option(help="Of every random choice.")] = 0

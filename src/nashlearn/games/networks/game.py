@@ -17,7 +17,7 @@ import numpy as np
 
 from nashlearn.game import Equilibrium, Game, inner
 from nashlearn.games._check import cost_matrix
-from nashlearn.games.catalogue import LOSSES, named_costs
+from nashlearn.games.catalogue import LOSSES, named_costs, suggested_name
 from nashlearn.games.networks.cliques import TooWideError, clique_tree
 from nashlearn.games.networks.junction import CliqueSolver
 from nashlearn.games.networks.outcome import Labeling, warn_of_time
@@ -59,13 +59,13 @@ def compiled_loss(loss: Any, n_states: np.ndarray, weights: np.ndarray) -> Any:
     """The loss of nodes with these numbers of states and weights, for compiled code."""
     if isinstance(loss, str):
         if loss not in LOSSES:
-            raise ValueError(f"loss must be one of {LOSSES} or a cost matrix; got {loss!r}")
+            raise ValueError(f"loss must be one of {LOSSES} or a cost matrix; got {loss!r}.{suggested_name(loss)}")
         return (
             Hamming(weights)
             if loss == "zero_one"
             else NodeCosts(weights, named_costs(loss, int(n_states.max())), n_states)
         )
-    L = cost_matrix(loss)
+    L = cost_matrix(loss, "loss")
     if (n_states != L.shape[1]).any():
         raise ValueError(
             f"a cost matrix needs a column for each state: loss has {L.shape[1]}, n_states is {n_states.tolist()}"
