@@ -171,8 +171,8 @@ class Method:
         return nullcontext()
 
     def advice(self, run: Run, scaling: Callable[[], str]) -> str:
-        """What could be done about a gap above ``tol``."""
-        return f"Raise max_iter or alpha, or {scaling()}."
+        """What could be done about a gap above ``tol``: which limit to raise, and by how much."""
+        return f"Raise {run.progress.longer(run.tol, self.unit) or 'tol'}, or alpha, or {scaling()}."
 
 
 def train(
@@ -253,7 +253,7 @@ def train(
             progress.keep(*offer)
         interrupted = True
         progress.interrupted()
-    progress.warn_unless(tol, lambda: method.advice(run, advice), method.unit)
+    progress.warn_unless(tol, lambda: "" if interrupted else method.advice(run, advice), method.unit)
     w, Q = progress.w, method.dual_point(state)
     found = Trained(
         w, Q, alpha, method.norm(problem, w), progress.primal, progress.gap, progress.n_iter, progress.rounds,

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from nashlearn.training.checkpoint import Saved
 from nashlearn.training.heartbeat import PATIENCE, beating
+from nashlearn.training.outlook import Seen, in_words, outlook, roughly
 
 __all__ = ["Progress", "Round", "Watch", "relative_gap", "scaling_advice"]
 
@@ -142,6 +143,7 @@ class Progress:
         self.w = np.zeros(0)
         self.n_iter = 0
         self.rounds: list[Round] = []
+        self._expected: list[Seen] = []
         self._began, self._before = time.perf_counter(), 0.0
         self._spoke = self._began
 
@@ -191,6 +193,26 @@ class Progress:
         seconds = self._before + time.perf_counter() - self._began
         self.rounds.append(Round(self.n_iter, seconds, self.primal / self.unit, self.dual / self.unit, self.gap))
         return self.rounds[-1]
+
+    def expect(self, gap: float) -> None:
+        """Take note of a gap that is likely now, from a method whose certificates are dear: for :meth:`longer` only."""
+        self._expected.append(Seen(self.n_iter, self._before + time.perf_counter() - self._began, gap))
+
+    def longer(self, tol: float, unit: str = "iterations") -> str:
+        """The limits that ended the run, and to what about they should be raised; empty where no limit did."""
+        if not self.exhausted:
+            return ""
+        certified = [Seen(one.n_iter, one.seconds, one.gap) for one in self.rounds]
+        ahead = outlook(sorted([*certified, *self._expected], key=lambda one: one.n_iter), tol)
+        names = ["max_iter"] * (self.n_iter >= self.max_iter) + ["max_time"] * self.out_of_time
+        if ahead is None:
+            return " and ".join(names)
+        seconds = self.rounds[-1].seconds if self.rounds else 0.0
+        wanted = {"max_iter": self.n_iter + ahead.n_iter, "max_time": seconds + ahead.seconds}
+        if "max_iter" not in names and wanted["max_iter"] > self.max_iter:
+            names.append("max_iter")
+        raised = " and ".join(f"{name} to about {roughly(wanted[name]):g}" for name in names)
+        return f"{raised} (an estimate: {roughly(ahead.n_iter):g} {unit} more, {in_words(ahead.seconds)})"
 
     def settle(self, primal: float) -> None:
         """Replace the objective of the best weights by what a closer look has shown: no more than it was."""

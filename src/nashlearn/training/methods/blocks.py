@@ -196,7 +196,9 @@ class Blocks(Method):
             if progress.late:
                 break
         progress.n_iter += 1
-        near = seen <= state.goal * abs(_reached(run, state) + seen)
+        likely = abs(_reached(run, state) + seen)
+        progress.expect(seen / likely if likely else np.inf)
+        near = seen <= state.goal * likely
         if near or progress.n_iter == progress.max_iter or progress.late:
             state.goal *= 0.5
             return state, self._certified(run, state)
@@ -218,7 +220,8 @@ class Blocks(Method):
 
     def advice(self, run: Run, scaling: Callable[[], str]) -> str:
         """What could be done about a gap above ``tol``."""
-        return "Raise max_iter, alpha or tol."
+        limits = run.progress.longer(run.tol, self.unit)
+        return f"Raise {limits}, or alpha or tol." if limits else "Raise alpha or tol."
 
 
 def _reached(run: Run, state: BlockState) -> float:
