@@ -1,11 +1,15 @@
 """Messy tables made of real ones: columns are disguised as people write them, ids are added, entries are lost.
 
 Each has a clean twin, with the same rows and the same gaps: what somebody would make of the messy one by hand.
+``python -m benchmarks.messy_tables FOLDER`` writes the messy ones as files, seven rows in ten to train on, the others
+to test on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +17,9 @@ import numpy as np
 from nashlearn.datasets import load_multiclass, load_ordinal
 from nashlearn.datasets.home import data_home, text_lines
 
-__all__ = ["TABLES", "Messy", "make"]
+__all__ = ["HELD_OUT", "TABLES", "Maker", "Messy", "make", "write"]
+
+HELD_OUT = 0.3
 
 _LOST = 0.08  # share of entries that are lost, in columns that lose any
 
@@ -30,7 +36,7 @@ class Messy(NamedTuple):
     text: tuple[str, ...] = ()
 
 
-class _Maker:
+class Maker:
     """Columns of both twins, one after another."""
 
     def __init__(self, seed: int):
@@ -79,7 +85,7 @@ def houses(rows: int = 6000) -> Messy:
     rng = np.random.default_rng(0)
     chosen = np.sort(rng.permutation(len(found.target))[:rows])
     columns = dict(zip(found.feature_names, found.data[chosen].T, strict=True))
-    made, n = _Maker(1), chosen.size
+    made, n = Maker(1), chosen.size
     made.names("district_id", lambda i: 100_000 + i, n)
     made.plain("longitude", columns["longitude"])
     made.plain("latitude", columns["latitude"])
@@ -97,7 +103,7 @@ def wine() -> Messy:
     """Red wines in grades, most of them 5 and 6: decimal commas, percentages, units, gaps, codes of samples."""
     found = load_multiclass("redwine")
     columns = dict(zip(found.feature_names, found.data.T, strict=True))
-    made, n = _Maker(2), found.target.size
+    made, n = Maker(2), found.target.size
     made.names("sample", lambda i: f"RW-{i:05d}", n)
     for name in ("fixed_acidity", "volatile_acidity", "citric_acid", "residual_sugar"):
         made.written(name, columns[name], lambda v: f"{_comma(v)} g/l")
@@ -115,7 +121,7 @@ def reviews() -> Messy:
     """Sentences of product reviews, which are negative, neither or positive: free text, stars, a product, ids."""
     lines = text_lines(data_home() / "sequences" / "finegrained_sentiment.tsv.gz")
     rows = [line.rstrip("\n").split("\t") for line in lines if line.strip()]
-    made, n = _Maker(3), len(rows)
+    made, n = Maker(3), len(rows)
     made.names("sentence", lambda i: f"{i:04x}-{(i * 7919) % 65536:04x}", n)
     made.plain("product", [row[1] for row in rows])
     made.written("stars", np.array([float(row[2]) for row in rows]), lambda v: f"{v:g} star{'s' if v != 1 else ''}")
@@ -129,7 +135,7 @@ def blocks() -> Messy:
     """Blocks of pages, nine in ten of them text: pixels, percentages, thousands, a time of scanning, gaps, ids."""
     found = load_multiclass("pageblocks")
     columns = dict(zip(found.feature_names, found.data.T, strict=True))
-    made, n = _Maker(4), found.target.size
+    made, n = Maker(4), found.target.size
     made.names("block_no", lambda i: i + 1, n)
     made.written("height", columns["height"], lambda v: f"{v:g} px", gap="?")
     made.written("length", columns["lenght"], lambda v: f"{v:g}px")
@@ -149,3 +155,20 @@ TABLES: dict[str, Callable[[], Messy]] = {"houses": houses, "wine": wine, "revie
 def make(name: str) -> Messy:
     """One of the tables."""
     return TABLES[name]()
+
+
+def write(folder: Path, names: Iterable[str] = TABLES) -> None:
+    """Write ``NAME.csv`` and ``NAME.test.csv`` with a column ``label``: the first split of the benchmark."""
+    from sklearn.model_selection import StratifiedShuffleSplit
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        one = make(name)
+        train, test = next(StratifiedShuffleSplit(1, test_size=HELD_OUT, random_state=0).split(one.y, one.y))
+        table = one.messy.assign(label=one.y)
+        table.iloc[train].to_csv(folder / f"{name}.csv", index=False)
+        table.iloc[test].to_csv(folder / f"{name}.test.csv", index=False)
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

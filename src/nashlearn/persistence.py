@@ -92,7 +92,10 @@ TRUSTED = (
     "nashlearn.tabular.dates.DateStyle",
     "nashlearn.tabular.numbers.NumberStyle",
     "nashlearn.tabular.words.WordFeatures",
-    "nashlearn.tagging.TokenFeatures",
+    "nashlearn.tagging.TokenFeatures",  # of version 0.1
+    "nashlearn.tagging.features.TokenFeatures",
+    "nashlearn.tagging.gazetteers.Gazetteer",
+    "nashlearn.tagging.groups.WordGroups",
     "nashlearn.training.driver.Trained",
     "nashlearn.training.designs.gram.Kernel",
     "nashlearn.training.designs.gram._gaussian",

@@ -6,6 +6,7 @@ import inspect
 import math
 from collections.abc import Callable, Sequence
 from copy import copy
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
@@ -27,6 +28,27 @@ As = Annotated[
 Missing = Annotated[
     list[str] | None,
     typer.Option("--na", metavar="TEXT,TEXT", help="Texts that stand for missing entries, as unknown,?,-."),
+]
+
+
+class Tuning(StrEnum):
+    """How parameters are chosen."""
+
+    FAST = "fast"
+    OFF = "off"
+    FULL = "full"
+
+
+Search = Annotated[
+    Tuning,
+    typer.Option(
+        "--tune",
+        help="fast: choose parameters that are not given on a held-out part, then train on everything. off: take the "
+        "defaults. full: cross-validate a grid of them.",
+    ),
+]
+TuneTime = Annotated[
+    float, typer.Option("--tune-time", min=0.0, help="Seconds after which --tune fast tries nothing new.")
 ]
 ON_THESE = "Write an HTML report on these data."
 
