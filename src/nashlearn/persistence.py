@@ -89,7 +89,10 @@ TRUSTED = (
     "nashlearn.parsing.ArcLabeller",
     "nashlearn.solvers.matrix_game.Cost",
     "nashlearn.tabular.TableColumns",
-    "nashlearn.tagging.TokenFeatures",
+    "nashlearn.tagging.TokenFeatures",  # of version 0.1
+    "nashlearn.tagging.features.TokenFeatures",
+    "nashlearn.tagging.gazetteers.Gazetteer",
+    "nashlearn.tagging.groups.WordGroups",
     "nashlearn.training.driver.Trained",
     "nashlearn.training.designs.gram.Kernel",
     "nashlearn.training.designs.gram._gaussian",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY
 from typing import Any
 
@@ -10,8 +11,9 @@ import numpy as np
 from nashlearn.dask.collections import is_collection
 from nashlearn.estimators._crfsuite import CrfsuiteNames
 from nashlearn.estimators._network import NetworkFacts, NetworkNash, falling
+from nashlearn.estimators._network_answers import Scored
 from nashlearn.estimators._network_input import read_sequences
-from nashlearn.estimators._parameters import parameters
+from nashlearn.estimators._parameters import number, parameters
 from nashlearn.estimators._streaming import refuse_box
 from nashlearn.training.driver import Method
 from nashlearn.training.graphs import Graphs
@@ -50,6 +52,11 @@ class NashTagger(CrfsuiteNames, NetworkNash):
         ``"l1"`` minimises ``alpha |w|_1`` plus the mean loss: many weights are exactly 0. All labels must be known, and
         data in memory. At smoothing 0 training takes hundreds of steps: raise ``max_iter``.
         :meth:`worst_case_risk` then measures the distance of moments by their largest difference.
+    offsets : dict, optional
+        Numbers that ``predict`` adds to the scores of labels, ``{"O": -0.5}`` say; training, strategies and
+        probabilities are not moved. F1 asks for a phrase where its probability exceeds half the F1 that can be reached,
+        not only where nothing else is as probable [lipton2014]_: holding ``O`` back finds more phrases. To be chosen
+        by validation, as ``nashlearn tag`` does.
     fit_intercept : bool, default=True
         Whether to add a constant feature.
     unseen_pairs : bool, default=False
@@ -115,12 +122,27 @@ class NashTagger(CrfsuiteNames, NetworkNash):
 
     _: KW_ONLY
     penalty: str = "l2"
+    offsets: Mapping[Any, float] | None = None
     _reads = staticmethod(read_sequences)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, **more: Any) -> Any:
         if is_collection(X):
             refuse_box(self, "for Dask collections")
         return super()._fit(X, y, sample_weight, **more)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        for label, value in _offsets(self.offsets).items():
+            if not np.isfinite(number(value, f"offsets[{label!r}]")):
+                raise ValueError(f"offsets[{label!r}] must be finite; got {value!r}.")
+
+    def _labels(self, scored: Scored, **options: Any) -> np.ndarray:
+        moved = np.zeros(self.classes_.size)
+        for label, value in _offsets(self.offsets).items():
+            if label not in self.classes_.tolist():
+                raise ValueError(f"offsets names the label {label!r}, which was not seen in fit.")
+            moved[self.classes_.tolist().index(label)] = value
+        return super()._labels(scored._replace(S=scored.S + moved) if moved.any() else scored, **options)
 
     def _method(self, problem: Any, facts: NetworkFacts) -> Method:
         if self.penalty == "l2":
@@ -141,3 +163,10 @@ class NashTagger(CrfsuiteNames, NetworkNash):
             self.transitions_ = edges[0]
         else:
             self.edge_coef_ = edges
+
+
+def _offsets(given: Any) -> Mapping[Any, float]:
+    """Numbers by label."""
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(f"offsets must be a dict of labels and numbers; got {given!r:.60}.")
+    return given or {}

@@ -247,8 +247,9 @@ class MarkovGame(Game):
 
         Where ``is_exact`` is false: ``method="exact"`` (the default) ends with an integer programme, and proves its
         result best unless ``time_limit`` seconds (60) are not enough; ``method="ascent"`` is the fast search alone.
-        Two states whose neighbours attract each other, with nothing forbidden, are decided by a minimum cut in either
-        case; a flow that is under way when the time is up is not broken off. "optimal" is meant up to 1e-9 of the
+        Two states with nothing forbidden are decided by a minimum cut in either case where neighbours attract each
+        other, or repel, or do either without contradiction, and mostly where there is one; a flow that is under way
+        when the time is up is not broken off. "optimal" is meant up to 1e-9 of the
         scores' spread, or of the labelling's score if that is larger. A score of -inf: no labelling that is allowed was
         found; with the status "infeasible" there is none.
         """
