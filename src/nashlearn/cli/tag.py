@@ -45,7 +45,8 @@ class Tags(Task):
     classes: list[str] = field(default_factory=list)
 
     @o.Command(
-        "data out | loss alpha smoothing spelling tune folds report test tol max_iter max_time checkpoint jobs seed",
+        "data out | loss alpha smoothing spelling tune folds report test learning_curve tol max_iter max_time "
+        "checkpoint jobs seed",
         data=_DATA,
     )
     def train(self) -> None:
@@ -149,7 +150,7 @@ class Tags(Task):
         """Tags that training has not seen."""
         return sorted({tag for one in y for tag in one} - set(self.classes))
 
-    def report_data(self, model: Any, held: Examples, learnt: Examples | None) -> dict[str, Any]:
+    def report_data(self, model: Any, held: Examples, learnt: Examples | None, **more: Any) -> dict[str, Any]:
         unknown = set(self._unknown(held[1]))
         kept = [i for i, tags in enumerate(held[1]) if unknown.isdisjoint(tags)]
         X, y = ([part[i] for i in kept] for part in held)
@@ -158,9 +159,10 @@ class Tags(Task):
             model[0].transform(X),
             y,
             tokens=[[token[0] for token in one] for one in X],
-            baselines={} if learnt is None else {"most frequent tag of the word": _most_frequent(*learnt, X)},
+            baselines=None if learnt is None else _peers(model, *learnt, X, self.seed),
             title=f"{Path(self.data).name}: tagging",
             facts={"data": self.data, "sentences held out": len(X)},
+            **more,
         )
 
     def predictions(self, model: Any) -> Predictions:
@@ -174,6 +176,14 @@ class Tags(Task):
             )
 
         return Predictions({"tags": answers}, text, {"sentences": len(sentences)})
+
+
+def _peers(model: Any, X: Sentences, y: list[list[str]], sentences: Sentences, seed: int) -> dict[str, Any]:
+    """What the tagger is held against: the usual tags of words, and a random field with the same features."""
+    return {
+        "most frequent tag of the word": _most_frequent(X, y, sentences),
+        **report.tagging_baselines(model[0].transform(X), y, random_state=seed),
+    }
 
 
 def _most_frequent(X: Sentences, y: list[list[str]], sentences: Sentences) -> list[np.ndarray]:
