@@ -89,7 +89,10 @@ TRUSTED = (
     "nashlearn.parsing.ArcLabeller",
     "nashlearn.solvers.matrix_game.Cost",
     "nashlearn.tabular.TableColumns",
-    "nashlearn.tagging.TokenFeatures",
+    "nashlearn.tagging.TokenFeatures",  # of version 0.1
+    "nashlearn.tagging.features.TokenFeatures",
+    "nashlearn.tagging.gazetteers.Gazetteer",
+    "nashlearn.tagging.groups.WordGroups",
     "nashlearn.training.driver.Trained",
     "nashlearn.training.designs.gram.Kernel",
     "nashlearn.training.designs.gram._gaussian",
@@ -99,6 +102,7 @@ TRUSTED = (
     "nashlearn.training.penalties.Absolute",
     "nashlearn.training.penalties.Squared",
     "nashlearn.training.progress.Round",
+    "nashlearn.estimators._development.DevRound",
     "nashlearn.training.score_bound.ScoreBound",
     "nashlearn.training.methods.stream.Stream",
     "numpy.dtype",
@@ -302,7 +306,8 @@ def _skops() -> Any:
     try:
         import skops.io
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError("Saved models need skops: pip install 'nashlearn[cli]'.", name=error.name) from None
+        words = "Saved models need skops: pip install skops, or pip install '.[cli]' in a clone of nashlearn."
+        raise ModuleNotFoundError(words, name=error.name) from None
     return skops
 
 

@@ -15,7 +15,7 @@ from nashlearn.cli.tables import Tables
 SHARED = "data out alpha tune report test tol max_iter max_time checkpoint seed json quiet"
 OWN = {
     "": "target loss ordinal order kernel gamma degree smoothing decision folds categorical drop balanced format",
-    "tag": "loss smoothing spelling folds jobs",
+    "tag": "loss smoothing recipe spelling gazetteer vectors tune_time folds jobs",
     "parse": "bits labels many_roots jobs",
     "track": "video on memory folds jobs",
 }

@@ -133,7 +133,6 @@ def test_models_that_are_none(folder, tmp_path):
         (["--kernel", "gauss"], "--kernel must be"),
         (["--drop", "hight"], "no column 'hight'. Did you mean 'height'?"),
         (["--decision", "dice"], "decision must be one of"),
-        (["--alpha", "0"], "alpha must be a positive"),
     ],
 )
 def test_options_that_make_no_sense(folder, options, said):
@@ -268,3 +267,14 @@ def test_dates_are_named(tmp_path):
     frame.to_parquet(tmp_path / "a.parquet")
     assert "'day' holds dates" in train_error(tmp_path / "a.parquet")
     call("train", tmp_path / "a.parquet", "-t", "kind", "-o", tmp_path / "m", "--drop", "day")
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "much"])
+def test_what_must_be_positive_is_refused_at_0(folder, value):
+    result = call("train", folder / "flowers.csv", "-t", "kind", "-o", folder / "x", "--alpha", value, code=2)
+    assert "must be a number above 0" in result.stderr
+
+
+def test_losses_are_suggested(folder):
+    message = complaint("train", folder / "flowers.csv", "-t", "kind", "-o", folder / "x", "--loss", "zero-one")
+    assert "'zero-one' is none of these. Did you mean 'zero_one'?" in message

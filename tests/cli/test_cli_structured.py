@@ -37,7 +37,7 @@ def test_tagging_by_costs_and_tuned(tmp_path):
     path = columns(tmp_path)
     (tmp_path / "costs.csv").write_text(",O,B-NP,I-NP\nO,0,2,2\nB-NP,1,0,1\nI-NP,1,1,0\n")
     made = answer(
-        "tag", "train", path, "-o", tmp_path / "m", "--tune", "--folds", "2", "--loss", tmp_path / "costs.csv"
+        "tag", "train", path, "-o", tmp_path / "m", "--tune", "full", "--folds", "2", "--loss", tmp_path / "costs.csv"
     )
     model = nashlearn.load(tmp_path / "m")[-1]
     assert model.loss.tolist() == [[0, 1, 1], [1, 0, 1], [2, 2, 0]]  # B-NP, I-NP, O
@@ -46,7 +46,8 @@ def test_tagging_by_costs_and_tuned(tmp_path):
 
 def test_tuning_with_tags_that_one_sentence_has_alone(tmp_path):
     (tmp_path / "costs.csv").write_text(",A,B,C\nA,0,1,3\nB,1,0,3\nC,1,1,0\n")
-    arguments = ("tag", "train", tmp_path / "t", "-o", tmp_path / "m", "--tune", "--folds", "2", "--smoothing", "0.1")
+    tuned = ("--tune", "full", "--folds", "2", "--smoothing", "0.1")
+    arguments = ("tag", "train", tmp_path / "t", "-o", tmp_path / "m", *tuned)
     (tmp_path / "t").write_text("a A\nb B\n\n" * 4 + "c C\na A\n")
     made = answer(*arguments, "--loss", tmp_path / "costs.csv")
     assert made["tags"] == ["A", "B", "C"] and made["cross_validated_loss"] < 1

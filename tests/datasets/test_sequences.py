@@ -22,6 +22,8 @@ def test_columns(tmp_path):
     plain.write_text("a b\nc\n")
     with pytest.raises(ValueError, match="line 2: 1 columns"):
         datasets.read_columns(plain)
+    tabs = "New York\tB\n\tO\n \tO\n\nIt\tO\r\n"
+    assert datasets.parse_columns(tabs.split("\n")) == [[["New York", "B"], ["", "O"], [" ", "O"]], [["It", "O"]]]
 
 
 @pytest.mark.data

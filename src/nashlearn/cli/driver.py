@@ -46,8 +46,9 @@ def train(task: Task) -> None:
     words, facts = task.about(examples)
     talk.note(f"{task.data}: {words}")
     found: dict[str, Any] = {"model": str(out), **facts}
+    found |= task.search(model, examples)
     features, y = task.features(examples[0]), examples[1]
-    if task.tune:
+    if task.tries_grid:
         found |= _tune(task, model, (features, y))
     estimator = split(model)[1]
     with talk.training(task.doing, estimator.tol, estimator.max_iter) as (callback, trained):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from copy import copy
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
@@ -14,7 +16,39 @@ Model = Annotated[Path, typer.Argument(help="A saved model.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 Folds = Annotated[int, typer.Option("--folds", min=2, help="Parts of the cross-validation of --tune.")]
 Tune = Annotated[bool, typer.Option("--tune", help="Choose parameters by cross-validation on the loss itself.")]
+
+
+class Tuning(StrEnum):
+    """How parameters are chosen."""
+
+    FAST = "fast"
+    OFF = "off"
+    FULL = "full"
+
+
+Search = Annotated[
+    Tuning,
+    typer.Option(
+        "--tune",
+        help="fast: choose parameters that are not given on a held-out part, then train on everything. off: take the "
+        "defaults. full: cross-validate a grid of them.",
+    ),
+]
+TuneTime = Annotated[
+    float, typer.Option("--tune-time", min=0.0, help="Seconds after which --tune fast tries nothing new.")
+]
 ON_THESE = "Write an HTML report on these data."
+
+
+def positive(text: str) -> float:
+    """A number above 0, or an error that names the option."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise typer.BadParameter(f"must be a number above 0; got {text!r}.")
+    return number
 
 
 class Command:

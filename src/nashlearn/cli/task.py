@@ -19,7 +19,7 @@ from nashlearn.cli.talk import Talk, Trained
 from nashlearn.cli.tune import Fold, held_out
 from nashlearn.datasets.home import encoded
 
-__all__ = ["CONFIDENCE", "Examples", "Predictions", "Task", "certificate", "taken"]
+__all__ = ["CONFIDENCE", "Examples", "Predictions", "SearchedTask", "Task", "certificate", "taken"]
 
 CONFIDENCE = 0.95  # of certificates on new data
 Examples = tuple[Any, Any]  # inputs and labels, one entry for each example
@@ -87,7 +87,10 @@ class Task(ABC):
     model: o.Model = Path()
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to write the model.")] = None
     loss: str | None = None
-    alpha: Annotated[float | None, typer.Option(min=0.0, help="Regularisation, against the mean loss.")] = None
+    alpha: Annotated[
+        float | None,
+        typer.Option(parser=o.positive, metavar="NUMBER > 0", help="Regularisation, against the mean loss."),
+    ] = None
     tune: o.Tune = False
     folds: o.Folds = 3
     report: Annotated[Path | None, typer.Option(help="Write an HTML report on held-out data.")] = None
@@ -95,9 +98,15 @@ class Task(ABC):
     learning_curve: Annotated[
         bool, typer.Option("--learning-curve", help="In the report, what more data bring: four times the training.")
     ] = False
-    tol: Annotated[float | None, typer.Option(min=0.0, help="Relative duality gap at which training ends.")] = None
+    tol: Annotated[
+        float | None,
+        typer.Option(parser=o.positive, metavar="NUMBER > 0", help="Relative duality gap at which training ends."),
+    ] = None
     max_iter: Annotated[int | None, typer.Option(min=1, help="Iterations allowed.")] = None
-    max_time: Annotated[float | None, typer.Option(min=0.0, help="Seconds allowed; the best model is kept.")] = None
+    max_time: Annotated[
+        float | None,
+        typer.Option(parser=o.positive, metavar="NUMBER > 0", help="Seconds allowed; the best model is kept."),
+    ] = None
     checkpoint: Annotated[Path | None, typer.Option(help="Keep the state of training here, and go on from it.")] = None
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads.")] = None
     seed: Annotated[int, typer.Option(help="Of every random choice.")] = 0
@@ -149,9 +158,18 @@ class Task(ABC):
     def about(self, examples: Examples) -> tuple[str, dict[str, Any]]:
         """The examples in words, and what the result of the command says of them."""
 
+    def search(self, model: Any, examples: Examples) -> dict[str, Any]:
+        """Set parameters of the model by a quick validation where asked for; what the command's result says of it."""
+        return {}
+
     def features(self, X: Any) -> Any:
-        """Features that hang on nothing learnt: made once, whatever is tried on them."""
+        """Features of the examples to train on: made once, whatever the grid of parameters."""
         return X
+
+    @property
+    def tries_grid(self) -> bool:
+        """Whether to cross-validate the grid."""
+        return bool(self.tune)
 
     def choices(self, X: Any) -> dict[str, Sequence[Any]]:
         """The grid of ``--tune``; a parameter that is given has one value."""
@@ -206,3 +224,22 @@ class Task(ABC):
     @abstractmethod
     def predictions(self, model: Any) -> Predictions:
         """What a saved model says of the data."""
+
+
+@dataclass(kw_only=True)
+class SearchedTask(Task):
+    """A task that chooses parameters by a quick validation unless told otherwise."""
+
+    tune: o.Search = o.Tuning.FAST  # type: ignore[assignment]
+    tune_time: o.TuneTime = 300.0
+
+    @property
+    def tries_grid(self) -> bool:
+        return self.tune is o.Tuning.FULL
+
+    def search(self, model: Any, examples: Examples) -> dict[str, Any]:
+        return self.quick_search(model, examples) if self.tune is o.Tuning.FAST else {}
+
+    @abstractmethod
+    def quick_search(self, model: Any, examples: Examples) -> dict[str, Any]:
+        """:meth:`search`, asked for; see :func:`nashlearn.cli.tune.searched`."""

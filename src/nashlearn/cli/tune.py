@@ -1,18 +1,27 @@
-"""Parameters by cross-validation on the loss itself."""
+"""Parameters by validation: a grid by cross-validation, or one parameter after another on one held-out part."""
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from nashlearn.cli.talk import Talk, figure, silently_interrupted
 
-__all__ = ["Fold", "cuts", "every_label", "held_out", "tuned"]
+__all__ = ["Fold", "Trial", "cuts", "every_label", "held_out", "searched", "tuned"]
 
 Fold = tuple[np.ndarray, np.ndarray]
+T = TypeVar("T")
+
+
+class Trial(NamedTuple):
+    """Parameters that were tried, and the loss on what was held out."""
+
+    choice: dict[str, Any]
+    loss: float
 
 
 def held_out(n: int, seed: int) -> Fold:
@@ -76,11 +85,67 @@ def tuned(
     return {**choices[best], "cross_validated_loss": found[best]}
 
 
-def _quietly(loss: Callable[[dict[str, Any], Fold], float], choice: dict[str, Any], fold: Fold) -> float:
-    """The loss without warnings of single fits, which are many; an interruption that a fit kept to itself goes on."""
+def searched(
+    talk: Talk,
+    alternatives: Mapping[str, Sequence[Any]],
+    attempt: Callable[[dict[str, Any]], Trial],
+    seconds: float,
+    shown: Callable[[float], str],
+) -> tuple[Trial, list[Trial]]:
+    """The best of the trials, and all of them: one parameter after another, the others at the best values so far.
+
+    Deterministic, except for where it ends when the time is up or it is interrupted: at the best trial so far. Takes
+    ``1 + sum (len(values) - 1)`` trials.
+
+    Parameters
+    ----------
+    alternatives : mapping of names to values
+        In the order in which they are chosen; the search begins at the first value of each. Of equals the first wins.
+    attempt : callable
+        The trial of a choice, a value for each name; it may add to the choice what it found out on the way.
+    seconds : float
+        Time after which no trial is begun, but for the first.
+    shown : callable
+        The loss in words.
+    """
+    best, found = {name: values[0] for name, values in alternatives.items()}, list[Trial]()
+    began, total = time.monotonic(), 1 + sum(len(values) - 1 for values in alternatives.values())
+
+    def late() -> bool:
+        return bool(found) and time.monotonic() - began > seconds
+
+    def add(choice: dict[str, Any]) -> None:
+        found.append(_quietly(attempt, choice))
+        talk.note(f"  {figure(found[-1].choice)}: {shown(found[-1].loss)}")
+        advance()
+
+    with talk.counting("choosing parameters", total) as advance:
+        try:
+            add(best)
+            for name, values in alternatives.items():
+                for value in values[1:]:
+                    if not late():
+                        add({**best, name: value})
+                best = min(found, key=lambda trial: trial.loss).choice
+        except KeyboardInterrupt:
+            if not found:
+                raise
+            talk.warn(f"choosing parameters was interrupted after {len(found)} of {total} trials.")
+    if late() and len(found) < total:
+        talk.warn(
+            f"choosing parameters ended after {len(found)} of {total} trials, its time being up; --tune-time allows "
+            f"more than {seconds:g} seconds."
+        )
+    chosen = min(found, key=lambda trial: trial.loss)
+    talk.note(f"chosen: {figure(chosen.choice)}: {shown(chosen.loss)}")
+    return chosen, found
+
+
+def _quietly(loss: Callable[..., T], *choice: Any) -> T:
+    """A loss without warnings of single fits, which are many; an interruption that a fit kept to itself goes on."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        value = loss(choice, fold)
+        value = loss(*choice)
     if silently_interrupted(caught):
         raise KeyboardInterrupt
     return value

@@ -18,6 +18,8 @@ __all__ = ["load_chunking", "load_ocr_letters", "load_sudoku", "parse_columns", 
 def parse_columns(lines: Iterable[str], name: str = "columns") -> list[list[list[str]]]:
     """Sentences of tokens of columns: a token a line, columns between spaces, an empty line after each sentence.
 
+    Where the first line holds a tab, columns are between tabs: words may then hold spaces, or be empty.
+
     Raises
     ------
     ValueError
@@ -25,12 +27,14 @@ def parse_columns(lines: Iterable[str], name: str = "columns") -> list[list[list
     """
     sentences: list[list[list[str]]] = []
     current: list[list[str]] = []
-    width = None
+    width, separator = None, None
     for number, line in enumerate(lines, start=1):
-        columns = line.split()
-        if not columns:
+        if not line.strip():
             current = []
             continue
+        if width is None and "\t" in line:
+            separator = "\t"
+        columns = line.rstrip("\r\n").split(separator)
         width = width or len(columns)
         if len(columns) != width:
             raise ValueError(f"{name}, line {number}: {len(columns)} columns; the first line has {width}.")

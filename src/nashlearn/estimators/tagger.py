@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 
 from nashlearn.dask.collections import is_collection
+from nashlearn.estimators._crfsuite import CrfsuiteNames
 from nashlearn.estimators._network import NetworkFacts, NetworkNash, falling
+from nashlearn.estimators._network_answers import Scored
 from nashlearn.estimators._network_input import read_sequences
-from nashlearn.estimators._parameters import parameters
+from nashlearn.estimators._parameters import number, parameters
 from nashlearn.estimators._streaming import refuse_box
 from nashlearn.training.driver import Method
 from nashlearn.training.graphs import Graphs
@@ -20,7 +23,7 @@ __all__ = ["NashTagger"]
 
 
 @parameters
-class NashTagger(NetworkNash):
+class NashTagger(CrfsuiteNames, NetworkNash):
     """Sequence labelling trained on the loss that it is judged by [fathony2018]_, [franc2022]_.
 
     The score of a labelling is the sum of linear scores of its positions, of its transitions and of its first and last
@@ -49,6 +52,11 @@ class NashTagger(NetworkNash):
         ``"l1"`` minimises ``alpha |w|_1`` plus the mean loss: many weights are exactly 0. All labels must be known, and
         data in memory. At smoothing 0 training takes hundreds of steps: raise ``max_iter``.
         :meth:`worst_case_risk` then measures the distance of moments by their largest difference.
+    offsets : dict, optional
+        Numbers that ``predict`` adds to the scores of labels, ``{"O": -0.5}`` say; training, strategies and
+        probabilities are not moved. F1 asks for a phrase where its probability exceeds half the F1 that can be reached,
+        not only where nothing else is as probable [lipton2014]_: holding ``O`` back finds more phrases. To be chosen
+        by validation, as ``nashlearn tag`` does.
     fit_intercept : bool, default=True
         Whether to add a constant feature.
     unseen_pairs : bool, default=False
@@ -90,6 +98,9 @@ class NashTagger(NetworkNash):
         Scores of a label and the next, or their weights where ``X`` has edge features.
     feature_names_ : list of str
         Names of the columns of ``coef_`` where features are named.
+    state_features_, transition_features_ : dict
+        The weights that are not 0 as sklearn-crfsuite has them, ``{(feature, label): weight}`` and ``{(label, next
+        label): weight}``.
     objective_, dual_gap_, n_iter_
         Objective at the weights, its relative distance to the optimum at most, iterations. With smoothing they are
         those of the smoothed objective. As the weights, ``objective_`` is of the loss divided by ``s (1 + smoothing)``.
@@ -97,24 +108,41 @@ class NashTagger(NetworkNash):
         The smoothing that the model was trained with.
     history_ : list of Round
         The certificate over time: (n_iter, seconds, objective, bound, gap) after each round.
+    dev_history_ : list of DevRound
+        After each round the iterations so far and the ``score`` on ``X_dev``, where ``fit`` was given some.
 
     Examples
     --------
     >>> from nashlearn import NashTagger
     >>> X = [[{"word": "the"}, {"word": "cat"}], [{"word": "cats"}, {"word": "sleep"}]]
     >>> y = [["DET", "NOUN"], ["NOUN", "VERB"]]
-    >>> [list(map(str, labels)) for labels in NashTagger(alpha=0.01).fit(X, y).predict(X)]
+    >>> NashTagger(alpha=0.01).fit(X, y).predict(X)
     [['DET', 'NOUN'], ['NOUN', 'VERB']]
     """
 
     _: KW_ONLY
     penalty: str = "l2"
+    offsets: Mapping[Any, float] | None = None
     _reads = staticmethod(read_sequences)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, **more: Any) -> Any:
         if is_collection(X):
             refuse_box(self, "for Dask collections")
         return super()._fit(X, y, sample_weight, **more)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        for label, value in _offsets(self.offsets).items():
+            if not np.isfinite(number(value, f"offsets[{label!r}]")):
+                raise ValueError(f"offsets[{label!r}] must be finite; got {value!r}.")
+
+    def _labels(self, scored: Scored, **options: Any) -> np.ndarray:
+        moved = np.zeros(self.classes_.size)
+        for label, value in _offsets(self.offsets).items():
+            if label not in self.classes_.tolist():
+                raise ValueError(f"offsets names the label {label!r}, which was not seen in fit.")
+            moved[self.classes_.tolist().index(label)] = value
+        return super()._labels(scored._replace(S=scored.S + moved) if moved.any() else scored, **options)
 
     def _method(self, problem: Any, facts: NetworkFacts) -> Method:
         if self.penalty == "l2":
@@ -135,3 +163,10 @@ class NashTagger(NetworkNash):
             self.transitions_ = edges[0]
         else:
             self.edge_coef_ = edges
+
+
+def _offsets(given: Any) -> Mapping[Any, float]:
+    """Numbers by label."""
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(f"offsets must be a dict of labels and numbers; got {given!r:.60}.")
+    return given or {}

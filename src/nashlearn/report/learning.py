@@ -94,10 +94,13 @@ def _task_loss(model: Any, X: Any, y: Any) -> float:
 
 
 def _drawn(y: Any, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Some rows at random, among them one of each class where examples have one label each."""
+    """Some examples at random, among them one with each class: of rows, or of sequences whose labels are words."""
     order = rng.permutation(len(y))
-    if np.ndim(y[0]) == 0:
-        first = np.unique(np.asarray(y)[order], return_index=True)[1]
+    sizes = [np.size(y[i]) for i in order]
+    labels = np.concatenate([np.atleast_1d(y[i]) for i in order])
+    if np.ndim(y[0]) == 0 or labels.dtype.kind in "OU":
+        owners = np.repeat(np.arange(order.size), sizes)
+        first = np.unique(owners[np.unique(labels, return_index=True)[1]])
         order = np.concatenate([order[first], np.delete(order, first)])
         size = max(size, first.size)
     return np.sort(order[:size])
