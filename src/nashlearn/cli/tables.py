@@ -100,7 +100,8 @@ class Tables(Task):
 
     @o.Command(
         "data target | out check said na drop_unlabelled loss ordinal order kernel gamma degree smoothing decision "
-        "alpha tune folds categorical drop balanced report test learning_curve tol max_iter max_time checkpoint seed format",
+        "alpha tune folds categorical drop balanced report test learning_curve tol max_iter max_time checkpoint "
+        "seed format",
         data=_DATA,
         out="Where to write the model; needed unless --check is given.",
     )
