@@ -19,6 +19,7 @@ PARTS = (
     "matching",
     "trees",
     "markov",
+    "entities",
     "coverage",
     "scale_out",
     "messy",

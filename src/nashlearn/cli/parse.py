@@ -43,7 +43,8 @@ class Trees(Task):
     relations: list[str] = field(default_factory=list)  # that the model has learnt
 
     @o.Command(
-        "data out | alpha bits labels many_roots tune report test tol max_iter max_time checkpoint jobs seed",
+        "data out | alpha bits labels many_roots tune report test learning_curve tol max_iter max_time "
+        "checkpoint jobs seed",
         data=_DATA,
         max_iter="Passes over the sentences.",
     )
@@ -129,15 +130,17 @@ class Trees(Task):
             found["las_without_punctuation"] = parsing.attachment(heads, truth, relations, names, mask)
         return found
 
-    def report_data(self, model: Any, held: Examples, learnt: Examples | None) -> dict[str, Any]:
+    def report_data(self, model: Any, held: Examples, learnt: Examples | None, **more: Any) -> dict[str, Any]:
         X, _, relations = self._parsed(model, held[0])
         return report.parsing_report_data(
             model["parser"],
             X,
             held[0],
             relations=relations,
+            baselines=None if learnt is None else report.parsing_baselines(learnt[0], held[0]),
             title=f"{Path(self.data).name}: parsing",
             facts={"data": self.data, "sentences held out": len(held[0])},
+            **more,
         )
 
     def predictions(self, model: Any) -> Predictions:

@@ -100,7 +100,8 @@ class Tables(Task):
 
     @o.Command(
         "data target | out check said na drop_unlabelled loss ordinal order kernel gamma degree smoothing decision "
-        "alpha tune folds categorical drop balanced report test tol max_iter max_time checkpoint seed format",
+        "alpha tune folds categorical drop balanced report test learning_curve tol max_iter max_time checkpoint "
+        "seed format",
         data=_DATA,
         out="Where to write the model; needed unless --check is given.",
     )
@@ -303,7 +304,7 @@ class Tables(Task):
             found["accuracy"] = float(right[given].mean()) if given.any() else None
         return found
 
-    def report_data(self, model: Any, held: Examples, learnt: Examples | None) -> dict[str, Any]:
+    def report_data(self, model: Any, held: Examples, learnt: Examples | None, **more: Any) -> dict[str, Any]:
         X, y = held
         make = getattr(report, f"{self.kind}_report_data")
         names = dict(enumerate(map(str, self.classes))) if self.ranks else None
@@ -315,8 +316,10 @@ class Tables(Task):
             y,
             baselines=None if learnt is None else report.table_baselines(model, *learnt),
             label_names=names,
+            training=learnt,
             title=f"{Path(self.data).name}: {self.kind}",
             facts={"data": self.data, "saved model": str(self.out or self.model), "rows held out": len(y)},
+            **more,
         )
 
     def predictions(self, model: Any) -> Predictions:
