@@ -19,8 +19,10 @@ PARTS = (
     "matching",
     "trees",
     "markov",
+    "entities",
     "coverage",
     "scale_out",
+    "messy",
 )
 ON_DEVICE = (
     "torch_losses",

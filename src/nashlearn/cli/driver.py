@@ -29,6 +29,8 @@ _COMMANDS = {"table": "nashlearn", "tag": "nashlearn tag", "parse": "nashlearn p
 
 def train(task: Task) -> None:
     """Read, choose parameters where asked for, train, save, judge on what was held out, report."""
+    if task.only_looks():
+        return
     talk, out = task.talk, Path(str(task.out))
     if task.learning_curve and task.report is None:
         raise ValueError("--learning-curve is a part of the report: say with --report where to write one.")

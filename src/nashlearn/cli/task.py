@@ -122,6 +122,10 @@ class Task(ABC):
         """Files that the command reads, which it must not write to."""
         return [self.data, self.test, costs_path(self.loss)]
 
+    def only_looks(self) -> bool:
+        """Whether ``train`` was asked to look at the data only, which is done here."""
+        return False
+
     def learn(self) -> Examples:
         """Read the examples to train on."""
         return self.known(self.data)
