@@ -16,7 +16,7 @@ SHARED = "data out alpha tune report test tol max_iter max_time checkpoint seed 
 OWN = {
     "": "target loss ordinal order kernel gamma degree smoothing decision folds categorical drop balanced format",
     "tag": "loss smoothing recipe spelling gazetteer vectors tune_time folds jobs",
-    "parse": "bits labels many_roots jobs",
+    "parse": "recipe vectors bits labels many_roots tune_time jobs",
     "track": "video on memory folds jobs",
 }
 
