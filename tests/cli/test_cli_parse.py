@@ -21,6 +21,7 @@ QUICK = ("--bits", "12", "--no-labels")
 def test_defaults_are_chosen_and_end_without_a_warning(tmp_path):
     path = treebank(tmp_path)
     result = call("parse", "train", path, "-o", tmp_path / "m", *QUICK)
+    assert result.stderr.startswith("reading ")
     assert "choosing by heads right (UAS): 20 sentences to train on, 10 to judge by" in result.stderr
     assert "warning" not in result.stderr
     info, model = read_info(tmp_path / "m"), nashlearn.load(tmp_path / "m")["parser"]

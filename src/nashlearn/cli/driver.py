@@ -30,6 +30,7 @@ def train(task: Task) -> None:
     """Read, choose parameters where asked for, train, save, judge on what was held out, report."""
     talk, out = task.talk, Path(str(task.out))
     check_writable(out, task.report, task.checkpoint, inputs=task.inputs())
+    talk.note(f"reading {task.data}")
     import skops.io  # noqa: F401  # before the work: it takes seconds, and may be absent
 
     from nashlearn import persistence
