@@ -20,8 +20,10 @@ PARTS = (
     "trees",
     "treebank",
     "markov",
+    "entities",
     "coverage",
     "scale_out",
+    "messy",
 )
 ON_DEVICE = (
     "torch_losses",

@@ -57,6 +57,35 @@ def test_tuning_with_tags_that_one_sentence_has_alone(tmp_path):
     assert "judged on 2 of 3 folds" in call(*arguments, "--folds", "3").stderr
 
 
+def test_a_tagger_keeps_its_recipe(tmp_path):
+    """What it was told and has learnt is in the model: the files of names and of vectors may go."""
+    path = columns(tmp_path)
+    animals, vectors = tmp_path / "animals.txt", tmp_path / "vectors.npz"
+    animals.write_text("cat\nthe dog\n")
+    np.savez(vectors, words=np.array(["cat", "the"]), vectors=np.eye(2))
+    options = ("--gazetteer", animals, "--vectors", vectors, "--features", "clusters", "--tune", "off")
+    made = answer("tag", "train", path, "-o", tmp_path / "m", *options)
+    assert made["alpha"] == 1e-5 and "validated" not in made
+    animals.unlink()
+    vectors.unlink()
+    assert answer("tag", "evaluate", tmp_path / "m", path)["phrase_f1"] == 1.0
+    names = nashlearn.load(tmp_path / "m")[0].transform([[["The", "DT"], ["dog", "NN"]]])[0]
+    assert {"w=The", "animals0=B", "animals1=E"} <= set(names[0]) and any(
+        name.startswith("vector0=") for name in names[0]
+    )
+    assert "not-there.txt" in complaint("tag", "train", path, "-o", tmp_path / "m", "--gazetteer", "not-there.txt")
+
+
+def test_tags_of_words_between_tabs(tmp_path):
+    """Words may hold spaces, or be empty, as those of tweets are; what is written can be read again."""
+    path = tmp_path / "tags.tsv"
+    path.write_text("New York\tB-LOC\n\tO\n\nwalks\tO\nNew York\tB-LOC\n\n" * 12)
+    call("tag", "train", path, "-o", tmp_path / "m", "-q")
+    call("tag", "predict", tmp_path / "m", path, "-o", tmp_path / "out.tsv")
+    tagged = [[token[1:] for token in one] for one in read_columns(tmp_path / "out.tsv")]
+    assert tagged == [[["B-LOC", "B-LOC"], ["O", "O"]], [["O", "O"], ["B-LOC", "B-LOC"]]] * 12
+
+
 def test_parsing(tmp_path):
     path = treebank(tmp_path)
     options = ("--bits", "14", "--alpha", "1e-2", "--tol", "0.05", "--max-iter", "50")

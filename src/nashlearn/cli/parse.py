@@ -73,8 +73,8 @@ class Trees(SearchedTask):
     groups: Any = None  # of words, by their vectors
 
     @o.Command(
-        "data out | alpha recipe vectors bits labels many_roots tune tune_time report test tol max_iter max_time "
-        "checkpoint jobs seed",
+        "data out | alpha recipe vectors bits labels many_roots tune tune_time report test learning_curve tol max_iter "
+        "max_time checkpoint jobs seed",
         data=_DATA,
         max_iter="Passes over the sentences.",
     )
@@ -201,15 +201,17 @@ class Trees(SearchedTask):
             found["las_without_punctuation"] = parsing.attachment(heads, truth, relations, names, mask)
         return found
 
-    def report_data(self, model: Any, held: Examples, learnt: Examples | None) -> dict[str, Any]:
+    def report_data(self, model: Any, held: Examples, learnt: Examples | None, **more: Any) -> dict[str, Any]:
         X, _, relations = self._parsed(model, held[0])
         return report.parsing_report_data(
             model["parser"],
             X,
             held[0],
             relations=relations,
+            baselines=None if learnt is None else report.parsing_baselines(learnt[0], held[0]),
             title=f"{Path(self.data).name}: parsing",
             facts={"data": self.data, "sentences held out": len(held[0])},
+            **more,
         )
 
     def predictions(self, model: Any) -> Predictions:

@@ -47,7 +47,7 @@ class NamedFeatures:
             self.columns = state["columns"]
             return
         text, ends = state["text"].tobytes(), np.cumsum(state["sizes"]).tolist()
-        starts = [0, *ends[:-1]]
+        starts = [0, *ends][:-1]
         spans = enumerate(zip(starts, ends, strict=True))
         self.columns = {text[a:b].decode("utf-8", "surrogatepass"): i for i, (a, b) in spans}
 
