@@ -11,6 +11,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 __all__ = ["WordFeatures"]
 
+_SEEN = 50_000  # texts in which words are looked for
 _TOKENS = r"(?u)\b\w{2,30}\b"
 
 
@@ -34,7 +35,9 @@ class WordFeatures(TransformerMixin, BaseEstimator):
         )
 
     def fit(self, X: Any, y: Any = None) -> WordFeatures:
-        """Find the words of the texts ``X`` (n,); there may be none."""
+        """Find the words of the texts ``X`` (n,), evenly spread ones of more than 50,000; there may be none."""
+        X = list(X)
+        X = X[:: -(-len(X) // _SEEN)] if X else X
         vectorizer = self._vectorizer(max_features=self.most, min_df=min(self.least, max(len(X), 1)))
         try:
             vectorizer.fit(X)
