@@ -18,6 +18,7 @@ PARTS = (
     "start",
     "matching",
     "trees",
+    "treebank",
     "markov",
     "entities",
     "coverage",

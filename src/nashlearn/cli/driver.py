@@ -35,6 +35,7 @@ def train(task: Task) -> None:
     if task.learning_curve and task.report is None:
         raise ValueError("--learning-curve is a part of the report: say with --report where to write one.")
     check_writable(out, task.report, task.checkpoint, inputs=task.inputs())
+    talk.note(f"reading {task.data}")
     import skops.io  # noqa: F401  # before the work: it takes seconds, and may be absent
 
     from nashlearn import persistence

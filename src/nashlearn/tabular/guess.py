@@ -19,8 +19,8 @@ from nashlearn.tabular.numbers import NumberStyle, find_number_style
 
 __all__ = ["KINDS", "Guess", "check_kinds", "column_kinds", "guess_columns", "used"]
 
-ID, DROP, EMPTY = "id", "drop", "empty"
-_LEFT_OUT = (ID, DROP, EMPTY)
+ID, DROP, EMPTY, REFUSED = "id", "drop", "empty", "refused"
+_LEFT_OUT = (ID, DROP, EMPTY, REFUSED)
 _FEW_ROWS = 20  # below which nothing is taken for free text, nor for the names of rows
 _NAMES_ROWS = 0.9  # share of different texts from which they do
 _IDS = re.compile(
@@ -40,8 +40,8 @@ class Guess:
 
     Parameters
     ----------
-    kind : {"number", "category", "date", "text", "id", "drop", "empty"}
-        The last three are left out.
+    kind : {"number", "category", "date", "text", "id", "drop", "empty", "refused"}
+        The last four are left out.
     style : NumberStyle, DateStyle or None
         How numbers and dates that are text are written.
     said : str
@@ -96,7 +96,9 @@ def _texts_of(column: Any, na: Collection[str]) -> _Texts:
     return _Texts(column, place[codes], kept, counts[~gap], found)
 
 
-def guess_columns(X: Any, *, kinds: Mapping[str, str] | None = None, na: Collection[str] = ()) -> dict[str, Guess]:
+def guess_columns(
+    X: Any, *, kinds: Mapping[str, str] | None = None, na: Collection[str] = (), refuse: bool = True
+) -> dict[str, Guess]:
     """What each column of a data frame holds, those that are left out too.
 
     Columns of one thousand different texts and more are looked at in samples before all of their entries are.
@@ -109,6 +111,8 @@ def guess_columns(X: Any, *, kinds: Mapping[str, str] | None = None, na: Collect
         column does not tell, "decimal-comma", "decimal-point", "day-first" or "month-first".
     na : collection of str, default=()
         Texts that stand for a missing entry.
+    refuse : bool, default=True
+        Whether a column that cannot be read is an error; else its kind is "refused", and what is said of it the error.
 
     Raises
     ------
@@ -122,10 +126,16 @@ def guess_columns(X: Any, *, kinds: Mapping[str, str] | None = None, na: Collect
     found = {}
     for name, column in X.items():
         decide = _GIVEN[given[str(name)]] if str(name) in given else _guess
-        found[str(name)] = decide(column, words) if column.notna().any() else Guess(EMPTY, said="no entries: left out")
+        try:
+            full = column.notna().any()
+            found[str(name)] = decide(column, words) if full else Guess(EMPTY, said="no entries: left out")
+        except RowError as error:
+            if refuse:
+                raise
+            found[str(name)] = Guess(REFUSED, said=str(error))
     if {guess.decimal for guess in found.values()} - {""} == {","}:  # as the whole table is written
         found |= {name: _with_comma(X[name], guess, words) for name, guess in found.items() if name not in given}
-    if not used(found):
+    if refuse and not used(found):
         if all(guess.kind == EMPTY for guess in found.values()):
             raise ValueError("All columns are empty: there is nothing to learn from.")
         left = ", ".join(repr(name) for name, guess in found.items() if guess.kind != EMPTY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -208,11 +209,12 @@ class Progress:
         if ahead is None:
             return " and ".join(names)
         seconds = self.rounds[-1].seconds if self.rounds else 0.0
-        wanted = {"max_iter": self.n_iter + ahead.n_iter, "max_time": seconds + ahead.seconds}
+        more = math.ceil(ahead.n_iter)
+        wanted = {"max_iter": self.n_iter + more, "max_time": seconds + ahead.seconds}
         if "max_iter" not in names and wanted["max_iter"] > self.max_iter:
             names.append("max_iter")
         raised = " and ".join(f"{name} to about {roughly(wanted[name]):g}" for name in names)
-        return f"{raised} (an estimate: {roughly(ahead.n_iter):g} {unit} more, {in_words(ahead.seconds)})"
+        return f"{raised} (an estimate: {roughly(more):g} {unit} more, {in_words(ahead.seconds)})"
 
     def settle(self, primal: float) -> None:
         """Replace the objective of the best weights by what a closer look has shown: no more than it was."""
