@@ -18,10 +18,12 @@ PARTS = (
     "start",
     "matching",
     "trees",
+    "treebank",
     "markov",
     "entities",
     "coverage",
     "scale_out",
+    "messy",
 )
 ON_DEVICE = (
     "torch_losses",

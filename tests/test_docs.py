@@ -28,6 +28,10 @@ NEEDS = {
     "pytorch": ["torch"],
     "saved-models": ["skops"],
     "quickstart": ["skops"],
+    "containers": ["skops"],
+    "extreme": ["torch"],
+    "moving": ["torch"],
+    "troubleshooting": ["pandas"],
     "own-polytope": ["skops", "torch"],
 }
 # Written by a benchmark; its code is for a cluster, and tests/distributed runs the like of it.

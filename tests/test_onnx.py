@@ -17,6 +17,12 @@ pandas = pytest.importorskip("pandas")
 
 from nashlearn.onnx import to_onnx  # noqa: E402
 
+# What is said of words for grades and of prices that are never paid is tested elsewhere.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:y holds words and no order"),
+    pytest.mark.filterwarnings("ignore:abstain_cost=.* is never worth paying"),
+]
+
 IRIS, SPECIES = load_iris(return_X_y=True)
 CANCER, BENIGN = load_breast_cancer(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])[SPECIES]

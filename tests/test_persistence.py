@@ -30,6 +30,9 @@ from nashlearn import (
 )
 from nashlearn.persistence import ModelFileError
 
+# That words have no order is said, and tested elsewhere.
+pytestmark = pytest.mark.filterwarnings("ignore:y holds words and no order")
+
 STORED = Path(__file__).parent / "stored"
 rng = np.random.default_rng(0)
 IRIS, SPECIES = load_iris(return_X_y=True)

@@ -11,7 +11,7 @@ from nashlearn.certificates import Certified, mean_bounds
 from nashlearn.estimators._costs import NamedCosts, named_costs
 from nashlearn.estimators._labels import known_positions
 from nashlearn.games._check import cost_matrix
-from nashlearn.games.catalogue import LOSSES
+from nashlearn.games.catalogue import LOSSES, suggested_name
 from nashlearn.games.catalogue import named_costs as costs_between
 
 __all__ = ["Certified", "TaskLossScorer", "mean_bounds", "task_loss_scorer"]
@@ -49,10 +49,12 @@ class TaskLossScorer:
 
     def __init__(self, loss: Any):
         if isinstance(loss, str) and loss not in LOSSES:
-            raise ValueError(f"loss must be one of {LOSSES}, a cost matrix or costs with names; got {loss!r}.")
+            raise ValueError(
+                f"loss must be one of {LOSSES}, a cost matrix or costs with names; got {loss!r}.{suggested_name(loss)}"
+            )
         named = None if isinstance(loss, str) else named_costs(loss)
         self._loss, self._named = loss, named
-        self._matrix = cost_matrix(loss) if named is None and not isinstance(loss, str) else None
+        self._matrix = cost_matrix(loss, "loss") if named is None and not isinstance(loss, str) else None
 
     def __repr__(self) -> str:
         return f"task_loss_scorer({self._loss!r})"

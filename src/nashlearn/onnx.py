@@ -34,13 +34,15 @@ def to_onnx(model: Any) -> Any:
     """A fitted classifier, or a pipeline that ends in one, as an ONNX graph.
 
     Inputs are ``X`` (n, d) of doubles; for a pipeline of :func:`nashlearn.tabular.table_pipeline` with categories they
-    are its columns, (n, 1) each, doubles and strings, empty strings and NaN where missing. Where a column is called as
-    an output, the output has ``_`` after its name.
+    are its columns, (n, 1) each, doubles and strings, empty strings and NaN where missing; numbers that were written as
+    text are given as numbers, and dates as what ``model["columns"].transform`` makes of them. Where a column is called
+    as an output, the output has ``_`` after its name.
 
     Raises
     ------
     ValueError
-        Where the model's labels need a strategy, or it has a kernel, that a graph of operators does not hold.
+        Where the model's labels need a strategy, or it has a kernel or reads free text, that a graph of operators does
+        not hold.
     """
     from skl2onnx import convert_sklearn
     from skl2onnx.common.data_types import DoubleTensorType, StringTensorType
@@ -49,7 +51,7 @@ def to_onnx(model: Any) -> Any:
     register()
     steps = getattr(model, "steps", [("model", model)])
     _check(steps[-1][1])
-    kinds = getattr(steps[0][1], "kinds", None)
+    kinds = _inputs(steps[0][1])
     width = steps[0][1].n_features_in_ if kinds is None else len(kinds)
     inputs = [("X", DoubleTensorType([None, width]))]
     own: dict[str, Any] = {}
@@ -65,6 +67,17 @@ def to_onnx(model: Any) -> Any:
     taken = {name for name, _ in inputs}
     names, opset = [(_free(name, taken), None) for name in _outputs(steps[-1][1])], {"": _OPSET, "ai.onnx.ml": 3}
     return convert_sklearn(model, initial_types=inputs, final_types=names, target_opset=opset, **own)
+
+
+def _inputs(first: Any) -> dict[str, str] | None:
+    """What the columns of a table are once they are read, "number" or "category"; None where there is no table."""
+    if not hasattr(first, "made"):
+        return None
+    kinds: dict[str, str] = first.made()
+    text = [name for name, kind in kinds.items() if kind == "text"]
+    if text:
+        raise ValueError(f"The column {text[0]!r} is free text, whose words have no ONNX form. Train without it.")
+    return kinds
 
 
 def _free(name: str, taken: set[str]) -> str:

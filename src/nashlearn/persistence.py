@@ -88,7 +88,10 @@ TRUSTED = (
     "nashlearn.games.trees.spanning.SpanningTrees",
     "nashlearn.parsing.ArcLabeller",
     "nashlearn.solvers.matrix_game.Cost",
-    "nashlearn.tabular.TableColumns",
+    "nashlearn.tabular.columns.TableColumns",
+    "nashlearn.tabular.dates.DateStyle",
+    "nashlearn.tabular.numbers.NumberStyle",
+    "nashlearn.tabular.words.WordFeatures",
     "nashlearn.tagging.TokenFeatures",  # of version 0.1
     "nashlearn.tagging.features.TokenFeatures",
     "nashlearn.tagging.gazetteers.Gazetteer",
@@ -102,6 +105,7 @@ TRUSTED = (
     "nashlearn.training.penalties.Absolute",
     "nashlearn.training.penalties.Squared",
     "nashlearn.training.progress.Round",
+    "nashlearn.estimators._development.DevRound",
     "nashlearn.training.score_bound.ScoreBound",
     "nashlearn.training.methods.stream.Stream",
     "numpy.dtype",
@@ -118,6 +122,7 @@ _MOVED = {
     "nashlearn.games.ordinal": "nashlearn.games.rows.ordinal",
     "nashlearn.games.simplex": "nashlearn.games.rows.simplex",
     "nashlearn.games.zero_one": "nashlearn.games.rows.zero_one",
+    "nashlearn.tabular": "nashlearn.tabular.columns",
     "nashlearn.training.fit": "nashlearn.training.driver",
     "nashlearn.training.gram": "nashlearn.training.designs.gram",
     "nashlearn.training.streaming": "nashlearn.training.methods.stream",
@@ -305,7 +310,8 @@ def _skops() -> Any:
     try:
         import skops.io
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError("Saved models need skops: pip install 'nashlearn[cli]'.", name=error.name) from None
+        words = "Saved models need skops: pip install skops, or pip install '.[cli]' in a clone of nashlearn."
+        raise ModuleNotFoundError(words, name=error.name) from None
     return skops
 
 

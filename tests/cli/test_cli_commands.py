@@ -12,11 +12,12 @@ from nashlearn.cli.app import app
 from nashlearn.cli.options import Command
 from nashlearn.cli.tables import Tables
 
-SHARED = "data out alpha tune report test tol max_iter max_time checkpoint seed json quiet"
+SHARED = "data out alpha tune report test learning_curve tol max_iter max_time checkpoint seed json quiet"
 OWN = {
-    "": "target loss ordinal order kernel gamma degree smoothing decision folds categorical drop balanced format",
+    "": "target loss ordinal order kernel gamma degree smoothing decision folds categorical drop balanced format"
+    " na said check drop_unlabelled",
     "tag": "loss smoothing recipe spelling gazetteer vectors tune_time folds jobs",
-    "parse": "bits labels many_roots jobs",
+    "parse": "recipe vectors bits labels many_roots tune_time jobs",
     "track": "video on memory folds jobs",
 }
 

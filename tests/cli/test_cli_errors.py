@@ -6,7 +6,6 @@ import csv
 import gzip
 
 import numpy as np
-import pandas as pd
 import pytest
 from commands import call, columns, complaint, flowers, treebank, video
 
@@ -43,10 +42,13 @@ def test_numbers_among_text(folder, tmp_path):
     frame = flowers().astype({"petals": object})
     frame.loc[7, "petals"] = "many"
     frame.to_csv(tmp_path / "a.csv", index=False)
-    assert "'petals' mixes numbers and text: row 8 has 'many'" in train_error(tmp_path / "a.csv")
+    said = (
+        "'petals' mixes numbers and text: row 8 (line 9 of a.csv) has 'many'. Correct it, or take it for missing (--na"
+    )
+    assert said in train_error(tmp_path / "a.csv")
     call("train", tmp_path / "a.csv", "-t", "kind", "-o", tmp_path / "m", "--categorical", "petals")
     message = complaint("predict", folder / "flowers.model", tmp_path / "a.csv")
-    assert "'petals' must hold numbers, as in training; row 8 has 'many'" in message
+    assert "'petals' must hold numbers, as in training; row 8 (line 9 of a.csv) has 'many'" in message
 
 
 def test_labels_that_the_model_does_not_know(folder):
@@ -133,7 +135,6 @@ def test_models_that_are_none(folder, tmp_path):
         (["--kernel", "gauss"], "--kernel must be"),
         (["--drop", "hight"], "no column 'hight'. Did you mean 'height'?"),
         (["--decision", "dice"], "decision must be one of"),
-        (["--alpha", "0"], "alpha must be a positive"),
     ],
 )
 def test_options_that_make_no_sense(folder, options, said):
@@ -263,8 +264,12 @@ def test_a_warning_where_training_stops_early(folder, tmp_path):
     assert "converged         no" in result.stdout
 
 
-def test_dates_are_named(tmp_path):
-    frame = flowers().assign(day=pd.date_range("2020-01-01", periods=120))
-    frame.to_parquet(tmp_path / "a.parquet")
-    assert "'day' holds dates" in train_error(tmp_path / "a.parquet")
-    call("train", tmp_path / "a.parquet", "-t", "kind", "-o", tmp_path / "m", "--drop", "day")
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "much"])
+def test_what_must_be_positive_is_refused_at_0(folder, value):
+    result = call("train", folder / "flowers.csv", "-t", "kind", "-o", folder / "x", "--alpha", value, code=2)
+    assert "must be a number above 0" in result.stderr
+
+
+def test_losses_are_suggested(folder):
+    message = complaint("train", folder / "flowers.csv", "-t", "kind", "-o", folder / "x", "--loss", "zero-one")
+    assert "'zero-one' is none of these. Did you mean 'zero_one'?" in message

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from commands import answer, call, complaint
+from commands import answer, call
 
 from nashlearn import persistence
 from nashlearn.cli.labels import class_labels, known_labels
@@ -89,11 +89,11 @@ def test_numbers_written_as_text(tmp_path):
     frame = pd.DataFrame({"code": ["1.5", "2.5"] * 6, "y": ["a", "b"] * 6})
     frame.to_parquet(tmp_path / "a.parquet")
     arguments = ("train", tmp_path / "a.parquet", "-t", "y", "-o", tmp_path / "m")
-    said = "'code' holds numbers written as text"
+    said = "'code': holds numbers written as text"
     assert said in call(*arguments).stderr and said not in call(*arguments, "--categorical", "code").stderr
 
 
 def test_a_decimal_comma(tmp_path):
     (tmp_path / "a.csv").write_text("x;y\n1,5;a\n2,5;b\n")
-    message = complaint("train", tmp_path / "a.csv", "-t", "y", "-o", tmp_path / "m")
-    assert "'x' has numbers with a decimal comma, as '1,5'" in message
+    result = call("train", tmp_path / "a.csv", "-t", "y", "-o", tmp_path / "m")
+    assert "column 'x': numbers such as '1,5', read as 1.5, with a decimal comma." in result.stderr

@@ -12,18 +12,35 @@ from nashlearn.training.progress import Round
 
 
 def test_the_gap_tells_how_far():
-    """Halfway on a logarithmic scale after ten seconds: ten more."""
+    """Halfway on a logarithmic scale after ten seconds at an even pace: about ten more."""
     way = _Way(tol=1e-4, max_iter=1000)
-    assert way.share(Round(0, 5.0, 1.0, 0.0, 1.0))[1] == "time left not known yet"
-    share, left = way.share(Round(3, 15.0, 1.0, 0.99, 1e-2))
-    assert share == pytest.approx(0.5) and left == "about 10 s left"
+    assert way.share(Round(1, 5.0, 1.0, 0.0, 1.0))[1] == "time left not known yet"
+    share, left = way.share(Round(2, 15.0, 1.0, 0.99, 1e-2))
+    assert share == pytest.approx(0.5) and 10 <= int(left.split()[1]) <= 30
     assert way.share(Round(9, 25.0, 1.0, 1.0, 1e-5)) == (1.0, "about 0 s left")
 
 
 def test_without_a_gap_iterations_do():
+    """What comes before the first round does not count: a minute of reading is no pace."""
     way = _Way(tol=0.1, max_iter=10)
-    share, left = way.share(Round(2, 60.0, 1.0, -math.inf, math.inf))
-    assert share == pytest.approx(0.2) and left == "about 4 min left"
+    assert way.share(Round(1, 60.0, math.inf, 0.0, math.inf)) == (0.1, "time left not known yet")
+    share, left = way.share(Round(2, 65.0, 1.0, -math.inf, math.inf))
+    assert share == pytest.approx(0.2) and left == "at most about 40 s left"
+
+
+def test_the_time_left_is_never_more_than_iterations_allow():
+    way = _Way(tol=1e-6, max_iter=10)
+    for i in range(1, 9):
+        _, left = way.share(Round(i, float(i), 1.0, 0.0, 1.0 / i))
+    assert left == "at most about 2 s left"
+
+
+def test_no_certificate_is_said_in_words(capsys, monkeypatch):
+    monkeypatch.setattr("nashlearn.cli.talk.PATIENCE", 0.0)
+    with Talk().training("training", 0.1, 30) as (callback, _):
+        callback(Round(2, 300.0, math.inf, -math.inf, math.inf))
+    heard = capsys.readouterr().err
+    assert "iteration 2 of at most 30, no certificate yet, 7 %, time left not known yet" in heard
 
 
 def test_a_way_that_goes_back():
@@ -38,7 +55,7 @@ def test_lines_where_there_is_no_terminal(capsys, monkeypatch):
     monkeypatch.setattr("nashlearn.cli.talk.PATIENCE", 0.0)
     with Talk().training("training", 1e-3, 100) as (callback, trained):
         callback(Round(7, 1.0, 1.0, 0.5, 0.5))
-    assert "training: iteration 7, gap 5.0e-01" in capsys.readouterr().err and not trained.interrupted
+    assert "training: iteration 7 of at most 100, gap 5.0e-01" in capsys.readouterr().err and not trained.interrupted
     with Talk().counting("choosing", 4) as advance:
         advance()
     assert "choosing: 1 of 4" in capsys.readouterr().err
@@ -68,4 +85,5 @@ def test_a_line_after_a_second_and_then_every_five(monkeypatch):
 
 def test_a_tolerance_of_nothing_is_no_way_to_measure():
     way = _Way(tol=0.0, max_iter=10)
-    assert way.share(Round(5, 10.0, 1.0, 0.5, 0.5)) == (0.5, "about 10 s left")
+    way.share(Round(0, 0.0, 1.0, 0.5, 0.5))
+    assert way.share(Round(5, 10.0, 1.0, 0.5, 0.5)) == (0.5, "at most about 10 s left")

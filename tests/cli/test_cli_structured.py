@@ -106,7 +106,7 @@ def test_a_treebank_with_one_relation(tmp_path):
 
     path = treebank(tmp_path)
     path.write_text(re.sub(r"\t(det|nsubj|root|obj|punct)\t", "\tdep\t", path.read_text()))
-    result = call("parse", "train", path, "-o", tmp_path / "m", "--bits", "12", "--alpha", "1e-3", "--tune")
+    result = call("parse", "train", path, "-o", tmp_path / "m", "--bits", "12", "--alpha", "1e-3", "--tune", "full")
     assert "the only relation is 'dep'" in result.stderr
     assert answer("info", tmp_path / "m")["summary"]["alpha"] == 1e-3
     assert "las" not in answer("parse", "evaluate", tmp_path / "m", path)
@@ -114,7 +114,8 @@ def test_a_treebank_with_one_relation(tmp_path):
 
 def test_parsing_without_labels(tmp_path):
     path = treebank(tmp_path)
-    call("parse", "train", path, "-o", tmp_path / "m", "--no-labels", "--bits", "12", "--alpha", "1e-3", "--tune", "-q")
+    options = ("--bits", "12", "--alpha", "1e-3", "--tune", "off", "-q")
+    call("parse", "train", path, "-o", tmp_path / "m", "--no-labels", *options)
     assert "las" not in answer("parse", "evaluate", tmp_path / "m", path)
     assert "\t0\t_\t" in call("parse", "predict", tmp_path / "m", path).stdout
 

@@ -15,6 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from nashlearn import NashAbstainer, NashClassifier, NashOrdinalClassifier
 
+# That words have no order is said, and tested elsewhere.
+pytestmark = pytest.mark.filterwarnings("ignore:y holds words and no order")
+
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 pd = pytest.importorskip("pandas")

@@ -59,6 +59,14 @@ CALLS = {
     "1-D X": (lambda m: m().fit(X[:, 0], Y), "Expected 2D array"),
     "features in predict": (lambda m: m().fit(X, Y).predict(X[:, :1]), "expecting 2 features"),
     "short y": (lambda m: m().fit(X, Y[:-1]), "inconsistent numbers of samples: [12, 11]"),
+    "None in y": (
+        lambda m: m().fit(X, [None, *Y[1:]]),
+        "y holds None in 1 of 12 rows, the first of them row 0",
+    ),
+    "None among words": (
+        lambda m: m().fit(X, np.array(["a", "b", None] * 4, dtype=object)),
+        "y holds None in 4 of 12 rows, the first of them row 2",
+    ),
     "one class": (lambda m: m().fit(X, np.full(12, 7)), "y holds one class only, 7;"),
     "continuous y": (lambda m: m().fit(X, X[:, 0]), "Unknown label type: continuous"),
     "NaN in y": (lambda m: m().fit(X, np.where(Y == 1, np.nan, Y)), "Input y contains NaN"),
@@ -107,12 +115,22 @@ def test_weights_that_are_all_zero(make):
 
 LOSSES = {
     "unknown": (NashClassifier("hinge"), "loss must be one of ('zero_one', 'absolute', 'squared'), a cost matrix"),
+    "misspelt": (NashClassifier("zero-one"), "got 'zero-one'. Did you mean 'zero_one'?"),
+    "by another name": (NashClassifier("mae"), "got 'mae'. Did you mean 'absolute'?"),
+    "no near name": (NashClassifier("hinge"), "a callable; got 'hinge'."),
+    "ragged": (
+        NashClassifier([[0, 1, 1], [1, 0]]),
+        "loss must be a matrix of numbers, options by labels; got [[0, 1, 1]",
+    ),
+    "a number": (NashClassifier(5), "loss must be a matrix, options by labels, and not empty; got shape ()"),
+    "too large": (NashClassifier(1 - np.eye(5)), "pandas.DataFrame(costs, index=labels, columns=labels)"),
+    "kernel": (NashClassifier(kernel="gauss"), "kernel must be None or 'linear', one of ('rbf', 'poly', 'laplacian')"),
     "abstain": (NashClassifier("abstain"), "For abstention use NashAbstainer"),
-    "negative": (NashClassifier(-np.eye(3)), "L must not be negative"),
-    "not finite": (NashClassifier(np.full((3, 3), np.nan)), "L must be finite"),
-    "infinite": (NashClassifier(np.full((3, 3), np.inf)), "L must be finite"),
+    "negative": (NashClassifier(-np.eye(3)), "loss must not be negative; entry [0, 0] is -1"),
+    "not finite": (NashClassifier(np.full((3, 3), np.nan)), "loss must be finite; entry [0, 0] is nan"),
+    "infinite": (NashClassifier(np.full((3, 3), np.inf)), "loss must be finite"),
     "wrong size": (NashClassifier(1 - np.eye(4)), "loss has 4 columns, but y has 3 classes"),
-    "1-D": (NashClassifier([0.0, 1.0, 2.0]), "L must be a matrix, options by labels"),
+    "1-D": (NashClassifier([0.0, 1.0, 2.0]), "loss must be a matrix, options by labels"),
     "callable of wrong size": (NashClassifier(lambda k: games.zero_one(k + 1)), "loss has 4 columns, but y has 3"),
     "values": (
         NashClassifier(lambda k: games.absolute(k, [0, 2, 1])),

@@ -311,6 +311,7 @@ def test_calibrate_tests_prices_in_their_order():
             assert model.calibrate(X[HELD], y, max_loss, 0.9, prices=prices).abstain_cost == best
 
 
+@pytest.mark.filterwarnings("ignore:abstain_cost=.* is never worth paying")
 @pytest.mark.parametrize("price", [0.3, 0.8, 2.0, [0.1, 0.3]])
 def test_calibrate_for_two_labels_and_any_price_of_training(price):
     """With two labels a price above 1/2 is never worth paying: from there on all labels are given."""

@@ -110,7 +110,7 @@ REFUSED = {
     "twice": (lambda: frame(COSTS, ["low", "low", "mid"]), r"one row for each name; it has several for \['low'\]"),
     "flat": (lambda: {"low": 1.0, "mid": 2.0, "high": 0.0}, "dictionary of dictionaries"),
     "negative": (lambda: {**COSTS, "ask": dict.fromkeys(NAMES.tolist(), -1.0)}, "must not be negative"),
-    "words": (lambda: {**COSTS, "ask": dict.fromkeys(NAMES.tolist(), "dear")}, "could not convert"),
+    "words": (lambda: {**COSTS, "ask": dict.fromkeys(NAMES.tolist(), "dear")}, "loss must be a matrix of numbers"),
 }
 
 
@@ -152,9 +152,14 @@ def test_a_grade_that_no_row_has_stays_a_grade():
 
 def test_words_without_an_order_warn_with_the_order_that_is_taken():
     X, y = graded()
-    with pytest.warns(UserWarning, match=r"taken to be \['high', 'low', 'mid'\], from low to high. Pass order="):
+    with pytest.warns(UserWarning, match=r"taken to be \['high', 'low', 'mid'\], from low to high, .*pass order="):
         NashOrdinalClassifier().fit(X, NAMES[y])
-    NashOrdinalClassifier().fit(X, y)  # numbers have an order
+    for loss in ("absolute", "squared"):
+        with pytest.warns(UserWarning, match=r"\['high', 'low', 'mid'\].*use NashOrdinalClassifier\(order="):
+            NashClassifier(loss).fit(X, NAMES[y])
+    for model in (NashOrdinalClassifier(), NashClassifier("absolute")):
+        model.fit(X, y)  # numbers have an order
+        model.fit(X, np.array(["no", "yes"])[(y > 1).astype(int)])  # two words have two orders, which cost the same
 
 
 @pytest.mark.parametrize(
@@ -202,6 +207,7 @@ def test_the_scorer_agrees_with_the_estimators_own_score():
         assert nashlearn.metrics.task_loss_scorer(loss)(model, X, labels) == pytest.approx(model.score(X, labels))
 
 
+@pytest.mark.filterwarnings("ignore:alpha=10.0 is so large")
 def test_grid_search_looks_for_the_least_cost():
     X, y = graded()
     pipeline = make_pipeline(StandardScaler(), NashClassifier(COSTS))

@@ -22,6 +22,13 @@ def good():
     [
         (lambda X, y: ([], []), "no examples"),
         (lambda X, y: ("text", y), "list of examples"),
+        (lambda X, y: ([[], *X[1:]], [[], *y[1:]]), r"X\[0\] is empty: each sequence or graph needs"),
+        (lambda X, y: ([*X, np.zeros((0, K))], [*y, []]), r"X\[3\] is empty"),
+        (lambda X, y: ([[{"a": 1}], []], [[0], []]), r"X\[1\] is empty"),
+        (lambda X, y: (X[0], y[0]), r"got one array of shape \(30, 6\). For a single example pass \[X\]"),
+        (lambda X, y: ([{"a": 1}, {"b": 1}], [0, 1]), r"X\[0\] is a single dict, \{'a': 1\}. For a single"),
+        (lambda X, y: (["the", "cat"], ["D", "N"]), r"X\[0\] is a single str, 'the'"),
+        (lambda X, y: ([["the", "cat"]], [["D", "N"]]), r"X\[0\] holds the word 'the' in the place of its features"),
         (lambda X, y: (X, y[:2]), "y holds labels of 2 examples"),
         (lambda X, y: (X, [y[0], y[1], y[2][:-1]]), r"y\[2\] must hold one label"),
         (lambda X, y: ([X[0], X[1], X[2][:, :-1]], y), r"X\[2\] has 5 features; expected 6"),
@@ -73,6 +80,7 @@ def test_more_bad_input():
         ({"smoothing": -1.0}, "smoothing"),
         ({"propensity": "none"}, "propensity"),
         ({"loss": "hinge"}, "loss"),
+        ({"loss": "zero-one"}, "Did you mean 'zero_one'?"),
         ({"loss": np.eye(3)}, "cost matrix for the 6 classes"),
     ]:
         with pytest.raises(ValueError, match=words):

@@ -122,6 +122,7 @@ def test_decisions_differ_where_they_should():
     assert (by_equilibrium.predict(X) == 1).all()
 
 
+@pytest.mark.filterwarnings("ignore:abstain_cost=.* is never worth paying")
 @pytest.mark.parametrize("smoothing", [0.0, 0.5])
 @pytest.mark.parametrize("cost", [0.0, 0.1, 0.3, 0.5, 0.7, 1.0, 2.0])
 @pytest.mark.parametrize("k", [2, 3, 4])
@@ -206,6 +207,7 @@ def test_an_abstain_label_must_not_be_a_class(classes, label):
         model.predict_or_abstain(X)
 
 
+@pytest.mark.filterwarnings("ignore:alpha=.* is so large")
 @given(seed=st.integers(0, 2**32 - 1), k=st.integers(2, 6), n=st.sampled_from([30, 200]), log_alpha=st.floats(-5, 0))
 def test_thresholds_are_sorted_and_cut_the_direction(seed, k, n, log_alpha):
     rng = np.random.default_rng(seed)

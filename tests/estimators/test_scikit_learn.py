@@ -22,6 +22,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from nashlearn import NashAbstainer, NashClassifier, NashOrdinalClassifier
 
+# What is said of words for grades, and of values that are tried to be refused, is tested elsewhere.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:y holds words and no order"),
+    pytest.mark.filterwarnings("ignore:alpha=100.0 is so large"),
+    pytest.mark.filterwarnings("ignore:abstain_cost=.* is never worth paying"),
+]
+
 COST = [[0.0, 1.0, 4.0], [2.0, 0.0, 1.0], [3.0, 1.0, 0.0]]
 SPECIES = ["setosa", "versicolor", "virginica"]
 ESTIMATORS = [NashClassifier(), NashClassifier("squared"), NashOrdinalClassifier(), NashAbstainer(0.3)]

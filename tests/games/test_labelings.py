@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -61,18 +63,46 @@ def test_a_cut_is_the_best_labeling_of_two_states_that_attract(seed, n, spread, 
         f, T = f.round(), T.round()
     T *= spread
     T[:, 0, 0] -= np.minimum(T[:, 0, 0] + T[:, 1, 1] - T[:, 0, 1] - T[:, 1, 0], 0.0)
-    labels, bound = cut(g, f, T, 1e-10 * max(1.0, spread))
+    labels, bound, certain = cut(g, f, T, 1e-10 * max(1.0, spread))
+    assert certain
     score = f[np.arange(n), labels].sum() + sum(t[labels[u], labels[v]] for (u, v), t in zip(edges, T, strict=True))
     truth, unit = best(edges, f, T), 1e-9 * max(1.0, spread) * n
     assert score == pytest.approx(truth, abs=unit)
     assert -unit <= bound - truth <= unit
 
 
-def test_no_cut_where_states_repel_or_are_forbidden():
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 7), ties=st.booleans(), density=st.sampled_from([0.4, 1.0]))
+def test_labels_of_a_cut_are_in_a_best_labeling_where_states_repel(seed, n, ties, density):
+    rng = np.random.default_rng(seed)
+    edges = np.array([e for e in combinations(range(n), 2) if rng.random() < density], dtype=np.int64).reshape(-1, 2)
+    g = stars.incidence(n, edges, np.arange(len(edges)))
+    f, T = rng.normal(size=(n, 2)), rng.normal(size=(len(edges), 2, 2))
+    if ties:
+        f, T = f.round(), T.round()
+    labels, bound, certain = cut(g, f, T, 1e-10)
+    truth = best(edges, f, T)
+    assert certain and bound >= truth - 1e-9
+    kept = np.where((labels[:, None] >= 0) & (labels[:, None] != np.arange(2)), -np.inf, f)
+    assert best(edges, kept, T) == pytest.approx(truth, abs=1e-9)
+    found = markov(edges, np.full(n, 2), exact=False).maximise((f, T))
+    assert found.status == "optimal" and found.score == pytest.approx(truth, abs=1e-9)
+
+
+@pytest.mark.parametrize("n", [4, 5, 6])
+def test_a_cycle_that_repels_is_renamed_where_it_is_even(n):
+    edges = np.array([(i, (i + 1) % n) for i in range(n)])
+    f = np.random.default_rng(n).normal(size=(n, 2))
+    labels, bound, _ = cut(stars.incidence(n, edges, np.arange(n)), 0.1 * f, -np.eye(2)[None].repeat(n, 0), 1e-9)
+    truth = best(edges, 0.1 * f, -np.eye(2)[None].repeat(n, 0))
+    assert bound == pytest.approx(truth) if n % 2 == 0 else bound > truth + 0.1
+    assert (labels >= 0).all() == (n % 2 == 0)
+
+
+def test_no_cut_where_states_are_forbidden_or_more():
     g, _, f, T = problem(1, 4, 2, 0.0)
     attracting = np.broadcast_to(np.eye(2), T.shape)
     assert cut(g, f, attracting, 1e-9) is not None
-    assert cut(g, f, -attracting, 1e-9) is None
     assert cut(g, np.where(np.eye(4, 2) > 0, -np.inf, f), attracting, 1e-9) is None
     assert cut(*(problem(1, 4, 3, 0.0)[i] for i in (0, 2, 3)), 1e-9) is None
 
@@ -90,7 +120,9 @@ def test_what_is_proved_does_not_depend_on_the_scale(scale):
         assert found.status != "optimal" or found.score >= truth - 1e-7 * scale
 
 
-def test_a_large_attracting_grid_is_proved_at_once():
+@pytest.mark.parametrize("sign", [1.0, -1.0, 0.0])
+def test_a_large_grid_of_two_states_is_proved_at_once(sign):
+    """Its edges attract, repel, or some do: no sweep is needed."""
     number = np.arange(64 * 64).reshape(64, 64)
     across, down = (
         np.stack([a.ravel(), b.ravel()], axis=1)
@@ -99,6 +131,7 @@ def test_a_large_attracting_grid_is_proved_at_once():
     edges = np.concatenate([across, down])
     rng = np.random.default_rng(0)
     f, T = rng.standard_normal((number.size, 2)), rng.random((len(edges), 1, 1)) * np.eye(2)
+    T *= sign or 0.3 * rng.choice([1.0, -1.0], size=(len(edges), 1, 1))
     for method in ("exact", "ascent"):
         found = markov(edges, 2, exact=False).maximise((f, T), method=method)
         assert found.status == "optimal"

@@ -57,7 +57,9 @@ def _compiled(value: Any) -> bool:
 def _constructors(text: str) -> dict[str, tuple[str, ...]]:
     """Names of the parameters of constructors, by class: Python does not tell them."""
     found, own, above = {}, {}, {}
-    for one in re.finditer(r"^cdef class (\w+)(?:\((\w+)\))?:|^    def __cinit__\(self,?([^)]*)\)", text, re.MULTILINE):
+    for one in re.finditer(
+        r"^cdef class (\w+)(?:\((\w+)\))?:|^    def __cinit__\(\s*self,?([^)]*)\)", text, re.MULTILINE
+    ):
         if one[1]:
             name, above[one[1]] = one[1], one[2]
             found[name] = ()

@@ -149,6 +149,7 @@ def _by_hand() -> None:
     tree_game.TreeSolver(3, 2, True)
     _saddle_by_hand(rng)
     _chains_by_hand(rng)
+    _cliques_by_hand(rng)
     _search_by_hand(rng)
 
 
@@ -180,6 +181,18 @@ def _chains_by_hand(rng: np.random.Generator) -> None:
             W = np.exp((edge - tops[:, None, None]) / 0.5)
             sweeps(loss, node, tops, W, shared, 0.5, 1e-3, 50, 1.0, lengths, p, q, E, value, gap, lost, 0, 2)
             subtract(node, edge, shared, target, lengths, value, q, E.astype(kind))
+
+
+def _cliques_by_hand(rng: np.random.Generator) -> None:
+    """Triangles and a pair of them that share an edge, with one table for all edges and with tables of their own."""
+    from nashlearn.games.networks.batch import Networks
+
+    triangle, both = [(0, 1), (1, 2), (2, 0)], [(0, 1), (1, 2), (2, 0), (3, 1), (2, 3)]
+    networks = Networks([3, 4, 3], [np.array(edges) for edges in (triangle, both, triangle)], 2, "zero_one", True)
+    for m in (1, 11):
+        scores, found = (rng.normal(size=(10, 2)), rng.normal(size=(m, 2, 2))), None
+        for smoothing in (0.5, 0.0):
+            found = networks.solve(scores, smoothing=smoothing, start=found)
 
 
 def _search_by_hand(rng: np.random.Generator) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from itertools import pairwise
 from zlib import crc32
 
 import numpy as np
@@ -17,12 +18,14 @@ from nashlearn.training.methods.block_replies import Replies
 SIZES = np.array([1, 4, 45])
 
 
-def design(sizes=SIZES, bits: int = 11) -> HashedArcs:
-    """Random words of sentences of these sizes, with more tags than an arc has room for."""
+def design(sizes=SIZES, bits: int = 11, further: int = 0) -> HashedArcs:
+    """Random words of sentences of these sizes, with more tags than an arc has room for, and further attributes."""
     rng, rows = np.random.default_rng(0), int((sizes + 3).sum())
     code = rng.integers(0, 2**64, size=(7, 5), dtype=np.uint64)[rng.integers(0, 7, size=rows)]
     first = np.concatenate([[0], np.cumsum(sizes + 3)[:-1]])
-    return HashedArcs(Attributes(code, rng.integers(0, 60, size=rows), first, sizes, bits))
+    tag = rng.integers(0, 60, size=rows)
+    own = rng.integers(0, 2**64, size=(3, further), dtype=np.uint64)[rng.integers(0, 3, size=rows)]
+    return HashedArcs(Attributes(np.concatenate([code, own], axis=1), tag, first, sizes, bits))
 
 
 def features(own: HashedArcs, i: int, bits: int = 11) -> np.ndarray:
@@ -51,8 +54,35 @@ def test_features_are_those_of_stored_models():
     assert np.diff(bounds).max() <= ROOM and indices[:filled].max() < 1 << 17
 
 
-def test_scores_and_moments_are_products_with_the_features():
-    own, rng, at = design(), np.random.default_rng(1), offsets()
+def test_further_attributes_add_features_and_change_none():
+    """Ten for each; those of the treebank's own columns stay where they are in models that know no others."""
+    heads, found = np.concatenate([(np.arange(n) + 3) % (n + 1) for n in SIZES]), {}
+    for further in (0, 1, 6):
+        indices, bounds = np.empty(heads.size * ROOM, np.int32), np.empty(heads.size + 1, np.intp)
+        design(further=further).sentences.arcs(np.arange(3), heads, 17, indices, bounds)
+        found[further] = [sorted(indices[a:b].tolist()) for a, b in pairwise(bounds)]
+    for plain, one, six in zip(*found.values(), strict=True):
+        assert len(one) == len(plain) + 10 and len(six) == len(plain) + 60 <= ROOM
+        assert set(plain) <= set(one) and set(plain) <= set(six)
+
+
+@pytest.mark.parametrize("end", ["head", "token"])
+def test_a_further_attribute_tells_arcs_apart(end):
+    """Features that hold the attribute of the changed end change, no others: three, with and without distance."""
+    own = design(np.array([4]), further=1).attributes
+    code = own.code.copy()
+    code[own.first[0] + 1 + {"head": 2, "token": 4}[end], 5] += np.uint64(1)
+    both = []
+    for one in (own, own._replace(code=code)):
+        indices, bounds = np.empty(4 * ROOM, np.int32), np.empty(5, np.intp)
+        HashedArcs(one).sentences.arcs(np.array([0]), np.full(4, 2), 20, indices, bounds)
+        both.append(indices[bounds[3] : bounds[4]])
+    assert (both[0] != both[1]).sum() == 6
+
+
+@pytest.mark.parametrize("further", [0, 3, 6])
+def test_scores_and_moments_are_products_with_the_features(further):
+    own, rng, at = design(further=further), np.random.default_rng(1), offsets()
     w, q, omega = rng.normal(size=1 << 11), rng.random(at[-1]) * (rng.random(at[-1]) < 0.5), rng.random(3)
     part = np.array([2, 0])
     theta, sums = own.scores(w, part), np.zeros(1 << 11)
@@ -150,7 +180,9 @@ def test_visits_refuse_what_does_not_fit(name, value):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"code": np.zeros((57, 4), np.int64)}, "code"),
+        ({"code": np.zeros((57, 5), np.int64)}, "tag"),
+        ({"code": np.zeros((59, 4), np.int64)}, "code must have 5 to 11 columns"),
+        ({"code": np.zeros((59, 12), np.int64)}, "code must have 5 to 11 columns"),
         ({"tag": np.full(59, 64)}, "tag"),
         ({"tag": np.zeros(58, np.intp)}, "tag"),
         ({"first": np.array([0, 4, 12])}, "first and size"),

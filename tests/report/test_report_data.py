@@ -55,8 +55,32 @@ def test_data_are_plain(kind: str) -> None:
 
 
 def test_data_are_the_same_each_time() -> None:
-    _, _, X, y = flowers()
-    assert report.ordinal_report_data(ordinal(), X, y) == report.ordinal_report_data(ordinal(), X, y)
+    X, y, X_new, y_new = flowers()
+
+    def made() -> dict[str, Any]:
+        peers = report.table_baselines(classifier(), X, y)
+        return report.classification_report_data(classifier(), X_new, y_new, baselines=peers, training=(X, y))
+
+    assert report.report_html(made()) == report.report_html(made())
+
+
+TABLE = ["confusion", "thresholds", "reliability", "importances", "weights"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "own"),
+    [
+        ("classification", TABLE),
+        ("ordinal", ["errors", *TABLE]),
+        ("abstention", ["coverage", *TABLE]),
+        ("tagging", ["phrases", "sequences", "confusion"]),
+        ("parsing", ["trees", "lengths"]),
+        ("tracking", ["table", "boxes"]),
+    ],
+)
+def test_sections_are_those_of_the_task(kind: str, own: list[str]) -> None:
+    proofs = ["certificate"] if kind == "tracking" else ["new_data", "certificate"]
+    assert [one["type"] for one in reports()[kind]["sections"]] == ["comparison", *own, *proofs]
 
 
 def test_costs_and_confusion_of_a_classifier() -> None:
@@ -96,18 +120,46 @@ def test_baselines_may_be_answers() -> None:
     assert section(data, "comparison")["measures"][0]["rows"][1]["difference"]["value"] > 0
 
 
-def test_certificate_and_worst_case_are_the_models() -> None:
-    data, model = reports()["classification"], classifier()[-1]
-    certificate, worst = section(data, "certificate"), section(data, "risk")
-    assert (certificate["gap"], certificate["objective"]) == (model.dual_gap_, model.objective_)
-    assert certificate["history"][-1][4] == pytest.approx(model.dual_gap_)
+def test_the_certificate_is_the_models() -> None:
+    found, model = section(reports()["classification"], "certificate"), classifier()[-1]
+    assert (found["gap"], found["objective"]) == (model.dual_gap_, model.objective_)
+    assert found["history"][-1][4] == pytest.approx(model.dual_gap_)
+
+
+def apart(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of two classes that one column tells apart."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, size=n)
+    return (2.0 * y - 1.0)[:, None] + 0.1 * rng.normal(size=(n, 1)), y
+
+
+def test_a_worst_case_that_says_something_is_shown() -> None:
+    X, y = apart(2000)
+    model = NashClassifier(alpha=1e-2).fit(X, y)
+    worst = section(report.classification_report_data(model, X, y), "risk")
     for confidence, radius in worst["marks"]:
         assert radius == pytest.approx(model.moment_radius(confidence))
         assert dict(worst["points"])[radius] == pytest.approx(model.worst_case_risk(radius))
     assert worst["points"][0] == [0.0, pytest.approx(model.worst_case_risk())]
-    _, _, X, y = flowers()
-    p = model.strategy(classifier()[:-1].transform(X))
-    assert worst["measured"] == pytest.approx(np.mean([p[i] @ COSTS[:, y[i]] for i in range(y.size)]))
+    assert worst["measured"] == pytest.approx(np.mean(1.0 - model.strategy(X)[np.arange(y.size), y]), abs=1e-12)
+    assert worst["secured"] == pytest.approx(0.5)  # of two classes, by a coin
+    assert worst["measured"] <= dict(worst["points"])[dict(worst["marks"])[0.95]] < worst["secured"]
+
+
+def test_a_worst_case_that_says_nothing_or_contradicts_is_not_shown() -> None:
+    X, y = apart(200)
+    few = NashClassifier(alpha=1e-2).fit(X, y)
+    assert few.worst_case_risk(few.moment_radius(0.95)) > 0.5
+    assert "risk" not in [one["type"] for one in report.classification_report_data(few, X, y)["sections"]]
+    X, y = apart(2000)
+    sure = NashClassifier(alpha=1e-2).fit(X, y)
+    shifted = report.classification_report_data(sure, X, 1 - y)  # new labels that are all others
+    assert "risk" not in [one["type"] for one in shifted["sections"]]
+    for kind in KINDS:
+        data = reports()[kind]
+        assert "risk" not in [one["type"] for one in data["sections"]]
+        assert not any("worst" in words.lower() for words in [data["headline"], *data["words"]])
+        assert "Worst case" not in [card["name"] for card in data["cards"]]
 
 
 @pytest.mark.parametrize(("kind", "model"), [("classification", classifier), ("abstention", abstainer)])
@@ -165,6 +217,13 @@ def test_tags_and_phrases() -> None:
     data = reports()["tagging"]
     assert values(data, "Wrong tags")["this model"] == pytest.approx(tagger().task_loss(X, y))
     assert values(data, "F1 of phrases")["this model"] == pytest.approx(phrase_f1(tagger().predict(X), y))
+    assert [one["name"] for one in section(data, "comparison")["measures"]] == [
+        "F1 of phrases",
+        "Precision",
+        "Recall",
+        "Wrong tags",
+    ]
+    assert data["headline"].startswith("F1 of phrases") and data["cards"][0]["name"] == "F1 of phrases"
     shown = section(data, "sequences")
     wrong = [
         sum(a != b for a, b in zip(one, true, strict=True)) for one, true in zip(tagger().predict(X), y, strict=True)
@@ -237,7 +296,10 @@ def test_options_that_are_not_labels() -> None:
     data = report.classification_report_data(model, X_new, y_new, baselines=peers, label_names={0: "keep", 1: "check"})
     assert values(data, "Mean cost")["this model"] == pytest.approx(model.task_loss(X_new, y_new))
     assert section(data, "confusion")["answers"] == ["keep", "check"]
-    assert set(peers) == {"logistic regression, cheapest answer", "always the same answer"}
+    cheapest = {f"{name}, cheapest answer" for name in ("logistic regression", "gradient boosting")}
+    assert set(peers) == {*cheapest, "always the same answer"}
+    types = [one["type"] for one in data["sections"]]
+    assert "thresholds" not in types and "reliability" in types
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ def test_state_and_devices_follow_the_module():
         (lambda: nt.NashLoss("abstain", abstain_cost=-1.0), "abstain_cost"),
         (lambda: nt.NashLoss("zero_one", values=[1, 2]), "values"),
         (lambda: nt.NashLoss("absolute", values=[2, 1]), "values"),
-        (lambda: nt.NashLoss([[1.0, -1.0]]), "L must not be negative"),
+        (lambda: nt.NashLoss([[1.0, -1.0]]), "loss must not be negative"),
         (lambda: nt.NashLoss(reduction="all")(torch.zeros(1, 2), torch.zeros(1).long()), "reduction"),
         (lambda: nt.NashLoss(COSTS)(torch.zeros(1, 3), torch.zeros(1).long()), "4 classes"),
         (lambda: nt.NashLoss()(torch.zeros(1, 2).long(), torch.zeros(1).long()), "floating point"),
@@ -192,4 +192,4 @@ def test_without_torch_the_import_says_how_to_get_it():
     code = "import sys; sys.modules['torch'] = None\nimport nashlearn\nimport nashlearn.torch"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert answer.returncode == 1
-    assert "ImportError: nashlearn.torch needs PyTorch: pip install 'nashlearn[torch]'" in answer.stderr
+    assert "ImportError: nashlearn.torch needs PyTorch: pip install torch, or pip install '.[torch]'" in answer.stderr

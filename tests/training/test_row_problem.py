@@ -94,8 +94,11 @@ def test_smoothed_objectives_are_those_of_their_strategies(name, seed, mu):
 
     Y, centre, Q = problem.truth(), strategies(), strategies()
     tight = np.empty((16, problem.n_options), np.bool_)
-    value, primal, moments = problem.smoothed(w, mu, centre, Q, tight)
+    value, upper, dual, moments = problem.smoothed(w, mu, centre, Q, tight)
     assert value == pytest.approx(smoothed(Q), abs=1e-10)
     assert all(smoothed(Q + 0.1 * (strategies() - Q)) <= value + 1e-10 for _ in range(5))
-    assert primal == pytest.approx(problem.primal(w), abs=1e-10)
+    assert upper >= problem.primal(w) - 1e-10
+    assert dual == pytest.approx(problem.dual(Q, moments / -ALPHA), abs=1e-10)
     assert moments == pytest.approx(problem.moments(Q), abs=1e-12)
+    sharp = problem.smoothed(w, 1e-9, centre, Q.copy(), tight)
+    assert sharp[1] == pytest.approx(problem.primal(w), abs=1e-7)  # the predictor has next to no smoothing to fear

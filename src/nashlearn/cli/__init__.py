@@ -14,5 +14,5 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in ("typer", "rich"):
             raise
-        sys.exit(f"The command line needs {error.name}: pip install 'nashlearn[cli]'.")
+        sys.exit(f"The command line needs {error.name}: pip install '.[cli]' in a clone of nashlearn.")
     app()

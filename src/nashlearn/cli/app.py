@@ -97,7 +97,7 @@ def info(model: o.Model, json: o.Json = False) -> None:
             schema["columns"], rows = columns, []
         yield from (f"  {name}: {figure(value)}" for name, value in schema.items() if value is not None)
         if rows:
-            yield grid("Columns", ["name", "kind", "categories"], rows)
+            yield grid("Columns", ["name", "kind", "categories, or how it is written"], rows)
         for part, certificate in found["certificate"].items():
             words = {name: value for name, value in certificate.items() if name != "history"}
             yield f"  certificate of {part}: {figure(words)}; {len(certificate['history'])} rounds"
@@ -109,7 +109,8 @@ def info(model: o.Model, json: o.Json = False) -> None:
 def _column(one: dict[str, Any]) -> list[Any]:
     seen = one.get("categories", [])
     shown = ", ".join(text or "(missing)" for text in seen[:6]) + (f", … ({len(seen)})" if len(seen) > 6 else "")
-    return [one["name"], one["kind"], shown]
+    style = {name: value for name, value in one.get("style", {}).items() if value}
+    return [one["name"], one["kind"], shown or figure(style)]
 
 
 @app.command()

@@ -61,13 +61,14 @@ def loss_or_costs(loss: str, classes: Sequence[Any], known: str) -> tuple[str | 
 
     ``known`` says in words what else the command takes.
     """
-    from nashlearn.games.catalogue import LOSSES
+    from nashlearn.games.catalogue import LOSSES, suggested_name
 
     path = costs_path(loss)
     if path is None:
         return loss, None
     if not path.is_file():
-        raise ValueError(f"--loss must be {', '.join(LOSSES)}{known} or a file of costs; {loss!r} is none of these.")
+        names = f"{', '.join(LOSSES)}{known}"
+        raise ValueError(f"--loss must be {names} or a file of costs; {loss!r} is none of these.{suggested_name(loss)}")
     return read_costs(path).aligned(classes, str(path))
 
 

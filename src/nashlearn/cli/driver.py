@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from nashlearn.cli.outputs import check_writable
 from nashlearn.cli.talk import Talk
 from nashlearn.cli.task import Examples, Task, taken
 from nashlearn.cli.tune import Fold, tuned
-from nashlearn.report import write_report
+from nashlearn.report import learning_curve, write_report
 from nashlearn.report.baselines import split
 from nashlearn.report.page import write_whole
 from nashlearn.report.sections import smoothing_of
@@ -28,8 +29,13 @@ _COMMANDS = {"table": "nashlearn", "tag": "nashlearn tag", "parse": "nashlearn p
 
 def train(task: Task) -> None:
     """Read, choose parameters where asked for, train, save, judge on what was held out, report."""
+    if task.only_looks():
+        return
     talk, out = task.talk, Path(str(task.out))
+    if task.learning_curve and task.report is None:
+        raise ValueError("--learning-curve is a part of the report: say with --report where to write one.")
     check_writable(out, task.report, task.checkpoint, inputs=task.inputs())
+    talk.note(f"reading {task.data}")
     import skops.io  # noqa: F401  # before the work: it takes seconds, and may be absent
 
     from nashlearn import persistence
@@ -73,7 +79,10 @@ def train(task: Task) -> None:
         persistence.save(complete, out, schema=schema, summary={"data": task.data, **found})
     if held is not None:
         found["held_out"] = task.judge(complete, held)
-        found |= _report(task, complete, held, examples)
+        more = {}
+        if task.learning_curve and not trained.interrupted:
+            more["learning"] = _learning(task, model, (features, y), task.judged(held))
+        found |= _report(task, complete, held, examples, **more)
     talk.result(found)
     if trained.interrupted:
         raise typer.Exit(INTERRUPTED)
@@ -117,12 +126,33 @@ def _tune(task: Task, model: Any, examples: Examples) -> dict[str, Any]:
     return best
 
 
-def _report(task: Task, model: Any, held: Any, learnt: Examples | None) -> dict[str, str]:
-    """Write the report where one is asked for."""
+def _learning(task: Task, model: Any, learnt: Examples, held: Examples) -> dict[str, Any]:
+    """The learning curve of a trained model, by the loss that the task is judged by."""
+    shares, draws = (0.1, 0.2, 0.4, 0.7), 3
+    with task.talk.counting("drawing the learning curve", len(shares) * draws) as advance:
+        return learning_curve(
+            model,
+            *learnt,
+            task.features(held[0]),
+            held[1],
+            shares=shares,
+            draws=draws,
+            fit=task.fit,
+            loss=task.task_loss,
+            unit=task.counted.removeprefix("of the "),
+            advance=advance,
+            random_state=task.seed,
+        )
+
+
+def _report(task: Task, model: Any, held: Any, learnt: Examples | None, **more: Any) -> dict[str, Any]:
+    """Write the report where one is asked for, and say how long that took."""
     if task.report is None:
         return {}
-    write_report(task.report.resolve(), task.report_data(model, held, learnt))
-    return {"report": str(task.report)}
+    task.talk.note("writing the report: baselines, importances and intervals")
+    began = time.perf_counter()
+    write_report(task.report.resolve(), task.report_data(model, held, learnt, **more))
+    return {"report": str(task.report), "report_seconds": round(time.perf_counter() - began, 3)}
 
 
 @contextmanager

@@ -47,7 +47,9 @@ class Commands(TyperGroup):
 def _message(error: BaseException) -> str:
     """What happened and what to do, in a line or two."""
     if isinstance(error, ModuleNotFoundError):
-        return f"{error.name} is not installed; pip install 'nashlearn[cli,onnx,tracking]' has everything."
+        return (
+            f"{error.name} is not installed; pip install '.[cli,onnx,tracking]' in a clone of nashlearn has everything."
+        )
     if isinstance(error, MemoryError):
         return f"not enough memory. {error} Use fewer rows, or a model without a kernel."
     if isinstance(error, OSError) and error.errno is not None:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 from nashlearn.datasets.files import whole_number
+from nashlearn.tabular.entries import row_number
 
-__all__ = ["class_labels", "known_labels", "number", "shown"]
+__all__ = ["class_labels", "known_labels", "labels_of", "number", "shown"]
 
 _MANY = 100  # different numbers from which a column is no set of classes
 _GAPS = {"na", "n/a", "#n/a", "nan", "null", "none"}  # among numbers
+
+
+def labels_of(column: Any, na: Collection[str]) -> Any:
+    """The column, with the texts that stand for missing entries missing."""
+    return column.mask(column.isin(na)) if na else column
 
 
 def class_labels(column: Any, order: Sequence[str] | None, name: str) -> tuple[np.ndarray, list[Any]]:
@@ -66,7 +72,7 @@ def _coded(column: Any, name: str) -> tuple[np.ndarray, list[str]]:
     if missing.any():
         raise ValueError(
             f"The column {name!r} has no label in {int(missing.sum()):,} rows, the first of which is row "
-            f"{int(missing.argmax()) + 1}. Remove these rows."
+            f"{row_number(column, int(missing.argmax()))}. Leave these rows out with --drop-unlabelled."
         )
     codes, different = column.factorize()
     return np.asarray(codes), [_text(label) for label in different.tolist()]
@@ -90,7 +96,11 @@ def _values(texts: list[str], name: str) -> np.ndarray:
     numbers = {text: value for text in texts if (value := number(text)) is not None}
     rest = [text for text in texts if text not in numbers]
     if numbers and rest and all(text.strip().lower() in _GAPS for text in rest):
-        raise ValueError(f"The column {name!r} has {shown(rest)} among numbers, which is no label. Remove these rows.")
+        raise ValueError(
+            f"The column {name!r} has {shown(rest)} among numbers, which is no label. Take "
+            f"{'it' if len(rest) == 1 else 'them'} for missing with --na {','.join(rest)}, and leave these rows out "
+            "with --drop-unlabelled."
+        )
     infinite = [text for text, value in numbers.items() if math.isinf(value)]
     if infinite and not rest:
         raise ValueError(f"The column {name!r} holds {infinite[0]!r}; numbers as labels must be finite.")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from copy import copy
 from enum import StrEnum
 from pathlib import Path
@@ -15,6 +16,19 @@ Model = Annotated[Path, typer.Argument(help="A saved model.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 Folds = Annotated[int, typer.Option("--folds", min=2, help="Parts of the cross-validation of --tune.")]
 Tune = Annotated[bool, typer.Option("--tune", help="Choose parameters by cross-validation on the loss itself.")]
+As = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--as",
+        metavar="COLUMN=KIND",
+        help="What a column holds, where the guess is wrong: number, category, date, text, id, drop, decimal-comma, "
+        "decimal-point, day-first, month-first. May be given again.",
+    ),
+]
+Missing = Annotated[
+    list[str] | None,
+    typer.Option("--na", metavar="TEXT,TEXT", help="Texts that stand for missing entries, as unknown,?,-."),
+]
 
 
 class Tuning(StrEnum):
@@ -37,6 +51,34 @@ TuneTime = Annotated[
     float, typer.Option("--tune-time", min=0.0, help="CPU seconds after which --tune fast tries nothing new.")
 ]
 ON_THESE = "Write an HTML report on these data."
+
+
+def pairs(given: Sequence[str] | None) -> dict[str, str]:
+    """Columns and kinds of ``--as``; a name may hold =."""
+    found: dict[str, str] = {}
+    for one in given or ():
+        name, equals, kind = one.rpartition("=")
+        if not equals or not name:
+            raise ValueError(f"--as needs a column and a kind, as in --as zip=category; got {one!r}.")
+        if found.setdefault(name, kind) != kind:
+            raise ValueError(f"--as says two things of the column {name!r}: {found[name]} and {kind}.")
+    return found
+
+
+def listed(given: Sequence[str] | None) -> list[str]:
+    """Texts with commas between them, of all times that an option was given."""
+    return list(dict.fromkeys(part.strip() for one in given or () for part in one.split(",")))
+
+
+def positive(text: str) -> float:
+    """A number above 0, or an error that names the option."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise typer.BadParameter(f"must be a number above 0; got {text!r}.")
+    return number
 
 
 class Command:

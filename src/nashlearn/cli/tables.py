@@ -15,8 +15,9 @@ import nashlearn
 from nashlearn import datasets, report
 from nashlearn.certificates import mean_bounds
 from nashlearn.cli import options as o
+from nashlearn.cli.check import naming_lines, numbered, overruled, page_about
 from nashlearn.cli.costs import loss_or_costs
-from nashlearn.cli.labels import class_labels, known_labels, number, shown
+from nashlearn.cli.labels import class_labels, known_labels, labels_of, number, shown
 from nashlearn.cli.task import CONFIDENCE, Examples, Predictions, Task, certificate
 from nashlearn.cli.tune import Fold, cuts, every_label
 from nashlearn.report.sections import smoothing_of
@@ -27,6 +28,7 @@ _WIDTHS = (0.25, 1.0, 4.0)  # of a kernel, times 1 / number of columns
 _BLOCK = 1 << 16  # rows predicted together
 _HELD_OUT = 0.2
 _ABSTAIN = "abstain"
+_AS_READ = ("number", "id", "drop")  # kinds of columns that need not be read as text
 _DATA = "Table: CSV, TSV, Parquet or ARFF, also .gz; - for standard input."
 _ENDINGS = (".csv", ".csv.gz", ".tsv", ".parquet")
 
@@ -69,6 +71,14 @@ class Tables(Task):
     folds: o.Folds = 5
     categorical: Annotated[list[str] | None, typer.Option(help="A column of categories written as numbers.")] = None
     drop: Annotated[list[str] | None, typer.Option(help="A column to leave out.")] = None
+    said: o.As = None
+    na: o.Missing = None
+    drop_unlabelled: Annotated[
+        bool, typer.Option("--drop-unlabelled", help="Leave rows without a label out; else they are refused.")
+    ] = False
+    check: Annotated[
+        bool, typer.Option("--check", help="Print a page about the data and end: nothing is trained or written.")
+    ] = False
     balanced: Annotated[bool, typer.Option("--balanced", help="Weigh classes alike.")] = False
     format: Annotated[str | None, typer.Option("--format", help="csv, tsv, parquet or arff; else by the name.")] = None
     proba: Annotated[
@@ -79,6 +89,9 @@ class Tables(Task):
     options: list[str] | None = None  # answers that are no labels
     kind: str = "classification"  # of report
     columns: list[dict[str, Any]] = field(default_factory=list)  # that the model reads
+    guesses: dict[str, Any] = field(default_factory=dict)  # what all columns hold
+    unlabelled: int = 0  # rows that were left out
+    first: Any = None  # the step of a model that reads them
 
     def __post_init__(self) -> None:
         if self.ordinal and self.loss not in (None, "absolute"):
@@ -86,45 +99,90 @@ class Tables(Task):
         self.loss = self.loss or ("absolute" if self.ordinal else "zero_one")
 
     @o.Command(
-        "data target out | loss ordinal order kernel gamma degree smoothing decision alpha tune folds categorical drop "
-        "balanced report test tol max_iter max_time checkpoint seed format",
+        "data target | out check said na drop_unlabelled loss ordinal order kernel gamma degree smoothing decision "
+        "alpha tune folds categorical drop balanced report test learning_curve tol max_iter max_time checkpoint "
+        "seed format",
         data=_DATA,
+        out="Where to write the model; needed unless --check is given.",
     )
     def train(self) -> None:
         """Train a classifier on a table, by the loss that it will be judged by.
 
+        nashlearn train wine.csv --target quality --check
+
         nashlearn train wine.csv --target quality --loss absolute --out wine.model --report wine.html
         """
 
-    @o.Command("model data | out proba format", data=_DATA, out="CSV, TSV or Parquet; else standard output.")
+    @o.Command("model data | out proba na format", data=_DATA, out="CSV, TSV or Parquet; else standard output.")
     def predict(self) -> None:
         """Predict the label of each row of a table.
 
         nashlearn predict wine.model new.csv --out answers.csv
         """
 
-    @o.Command("model data | report format", data=_DATA, report=o.ON_THESE)
+    @o.Command("model data | report na drop_unlabelled format", data=_DATA, report=o.ON_THESE)
     def evaluate(self) -> None:
         """Judge a model on labelled rows, by the loss that it was trained for.
 
         nashlearn evaluate wine.model test.csv
         """
 
+    def only_looks(self) -> bool:
+        if self.check:
+            self.talk.result(*page_about(self))
+        elif self.out is None:
+            raise typer.BadParameter("is needed to train a model; --check looks at the data only.", param_hint="--out")
+        return self.check
+
     def learn(self) -> Examples:
-        drop, text = self.drop or [], self.categorical or []
+        from nashlearn import tabular
+
+        drop, given = self.drop or [], self.given_kinds()
+        text = [name for name, kind in given.items() if kind not in _AS_READ]
         X, column = datasets.read_table(self.data, target=self.target, drop=drop, text=text, format=self.format)
         ranks = None if self.order is None else [grade.strip() for grade in self.order.split(",")]
+        X, column = self._labelled(X, column, self.data)
         y, self.classes = class_labels(column, ranks, self.target)
         self.ranks = ranks is not None
+        with naming_lines(X):  # before a part is held out, so that no work is lost on an entry in it
+            self.guesses = tabular.guess_columns(X, kinds=self.given_kinds(), na=self.missing(), refuse=not self.check)
         return X, y
 
     def known(self, data: str) -> Examples:
         X, column = self._read(data, self.target, self.format if data == self.data else None)
+        X, column = self._labelled(X, column, data)
         return X, known_labels(column, self.classes, self.ranks, self.target)
+
+    def held(self) -> Examples:
+        X, y = super().held()
+        with naming_lines(X):
+            self.first.transform(X)  # so that no work is lost on an entry that cannot be read
+        return X, y
+
+    def _labelled(self, X: Any, column: Any, data: str) -> tuple[Any, Any]:
+        """Rows with their numbers in the file; those without a label are left out where that was asked for."""
+        X, column = numbered(X, data), labels_of(numbered(column, data), self.missing())
+        if (self.drop_unlabelled or self.check) and column.isna().any():
+            kept = column.notna().to_numpy()
+            self.unlabelled = int((~kept).sum())
+            self.talk.note(f"{self.unlabelled:,} rows without a label are left out.")
+            if not kept.any():
+                raise ValueError(f"No row has a label in the column {self.target!r}.")
+            return X[kept], column[kept]
+        return X, column
+
+    def given_kinds(self) -> dict[str, str]:
+        """What the user says of columns."""
+        return {**dict.fromkeys(self.categorical or [], "category"), **o.pairs(self.said)}
+
+    def missing(self) -> list[str]:
+        """Texts that the user takes for missing entries."""
+        return o.listed(self.na)
 
     def _read(self, data: str, target: str | None, format: str | None) -> tuple[Any, Any]:
         """A table as the model knows it: what an entry means must not hang on the other entries of its file."""
-        return datasets.read_table(data, target=target, text=self._categories(), format=format)
+        text = [one["name"] for one in self.columns if one["kind"] != "number" or "style" in one]
+        return datasets.read_table(data, target=target, text=text, format=format)
 
     def rows_to_hold_out(self, y: Any) -> Fold:
         """The same classes on both sides, where there are enough of each."""
@@ -145,15 +203,12 @@ class Tables(Task):
         estimator = self._estimator(str(self.loss))
         if self.kind == "ordinal" and not self.ranks and isinstance(self.classes[0], str):
             self.talk.note(f"grades from low to high: {shown(self.classes)}; say --order where that is wrong.")
-        named = self.categorical or []
-        model = tabular.table_pipeline(estimator, examples[0], categorical=named)
-        self.columns = [{"name": name, "kind": kind} for name, kind in model["columns"].kinds.items()]
-        for name in self._categories():
-            texts, column = examples[0][name].dropna().unique().tolist(), f"note: the column {name!r}"
-            if name not in named and all(isinstance(one, str) and number(one) is not None for one in texts):
-                self.talk.note(f"{column} holds numbers written as text, which are taken for categories.")
-            if len(texts) > max(50, 0.5 * len(examples[0])):
-                self.talk.note(f"{column} has {len(texts):,} different texts; --drop it if it is an identifier.")
+        model = tabular.pipeline_of(estimator, self.guesses, self.missing())
+        self.first = model["columns"]
+        self.columns = tabular.table_schema(model)["columns"]
+        for name, guess in self.guesses.items():
+            if guess.said:
+                self.talk.note(f"column {name!r}: {guess.said}{overruled(name, guess.kind, guess.overrule)}")
         return model
 
     def _estimator(self, loss: str) -> Any:
@@ -188,9 +243,6 @@ class Tables(Task):
         self.kind = "ordinal" if loss in ("absolute", "squared") else "classification"  # these are of ordered labels
         return nashlearn.NashClassifier(costs, decision=self.decision, **given)
 
-    def _categories(self) -> list[str]:
-        return [one["name"] for one in self.columns if one["kind"] == "category"]
-
     def about(self, examples: Examples) -> tuple[str, dict[str, Any]]:
         rows = len(examples[0])
         words = f"{rows:,} rows, {len(self.columns)} columns, {len(self.classes)} classes"
@@ -220,11 +272,15 @@ class Tables(Task):
 
     def _blocks(self, model: Any, X: Any) -> Iterator[tuple[slice, Any]]:
         """Rows, and what the first steps of a model make of them."""
-        starts = range(0, len(X), _BLOCK)
+        first, starts = model["columns"], range(0, len(X), _BLOCK)
+        if self.na:
+            first.set_params(na=tuple(dict.fromkeys([*first.na, *self.missing()])))
         with self.talk.counting("predicting", len(starts)) as advance:
             for start in starts:
                 rows = slice(start, start + _BLOCK)
-                yield rows, model[:-1].transform(X.iloc[rows])
+                with naming_lines(X):
+                    made = model[:-1].transform(X.iloc[rows])
+                yield rows, made
                 advance()
 
     def judge(self, model: Any, held: Examples) -> dict[str, Any]:
@@ -248,7 +304,7 @@ class Tables(Task):
             found["accuracy"] = float(right[given].mean()) if given.any() else None
         return found
 
-    def report_data(self, model: Any, held: Examples, learnt: Examples | None) -> dict[str, Any]:
+    def report_data(self, model: Any, held: Examples, learnt: Examples | None, **more: Any) -> dict[str, Any]:
         X, y = held
         make = getattr(report, f"{self.kind}_report_data")
         names = dict(enumerate(map(str, self.classes))) if self.ranks else None
@@ -260,8 +316,10 @@ class Tables(Task):
             y,
             baselines=None if learnt is None else report.table_baselines(model, *learnt),
             label_names=names,
+            training=learnt,
             title=f"{Path(self.data).name}: {self.kind}",
             facts={"data": self.data, "saved model": str(self.out or self.model), "rows held out": len(y)},
+            **more,
         )
 
     def predictions(self, model: Any) -> Predictions:
@@ -270,7 +328,7 @@ class Tables(Task):
         name = "" if self.out is None else self.out.name
         if name and not name.endswith(_ENDINGS):
             raise ValueError(f"--out must end in {', '.join(_ENDINGS)}; got {name!r}.")
-        X, _ = self._read(self.data, None, self.format)
+        X = numbered(self._read(self.data, None, self.format)[0], self.data)
         answers, p = [], []
         for _, Z in self._blocks(model, X):
             answers.append(_answered(model[-1], Z))

@@ -80,8 +80,8 @@ class Tags(SearchedTask):
     maker: Any = None  # of features, fitted
 
     @o.Command(
-        "data out | loss alpha smoothing recipe spelling gazetteer vectors tune tune_time folds report test tol "
-        "max_iter max_time checkpoint jobs seed",
+        "data out | loss alpha smoothing recipe spelling gazetteer vectors tune tune_time folds report test "
+        "learning_curve tol max_iter max_time checkpoint jobs seed",
         data=_DATA,
     )
     def train(self) -> None:
@@ -223,18 +223,23 @@ class Tags(SearchedTask):
         """Tags that training has not seen."""
         return sorted({tag for one in y for tag in one} - set(self.classes))
 
-    def report_data(self, model: Any, held: Examples, learnt: Examples | None) -> dict[str, Any]:
+    def judged(self, held: Examples) -> Examples:
+        """Without sentences that have a tag that training has not seen."""
         unknown = set(self._unknown(held[1]))
         kept = [i for i, tags in enumerate(held[1]) if unknown.isdisjoint(tags)]
-        X, y = ([part[i] for i in kept] for part in held)
+        return [held[0][i] for i in kept], [held[1][i] for i in kept]
+
+    def report_data(self, model: Any, held: Examples, learnt: Examples | None, **more: Any) -> dict[str, Any]:
+        X, y = self.judged(held)
         return report.tagging_report_data(
             model[-1],
             model[0].transform(X),
             y,
             tokens=[[token[0] for token in one] for one in X],
-            baselines={} if learnt is None else {"most frequent tag of the word": _most_frequent(*learnt, X)},
+            baselines=None if learnt is None else _peers(model, *learnt, X, self.seed),
             title=f"{Path(self.data).name}: tagging",
             facts={"data": self.data, "sentences held out": len(X)},
+            **more,
         )
 
     def predictions(self, model: Any) -> Predictions:
@@ -250,6 +255,14 @@ class Tags(SearchedTask):
             )
 
         return Predictions({"tags": answers}, text, {"sentences": len(sentences)})
+
+
+def _peers(model: Any, X: Sentences, y: list[list[str]], sentences: Sentences, seed: int) -> dict[str, Any]:
+    """What the tagger is held against: the usual tags of words, and a random field with the same features."""
+    return {
+        "most frequent tag of the word": _most_frequent(X, y, sentences),
+        **report.tagging_baselines(model[0].transform(X), y, random_state=seed),
+    }
 
 
 def _most_frequent(X: Sentences, y: list[list[str]], sentences: Sentences) -> list[np.ndarray]:

@@ -18,9 +18,11 @@ from rich.text import Text
 
 from nashlearn.report.page import plain
 from nashlearn.training.heartbeat import PATIENCE, beating
+from nashlearn.training.outlook import Seen, outlook
 
 __all__ = ["Talk", "Trained"]
 
+_ENOUGH = 0.02  # of the iterations that are allowed, before their pace tells a time
 _EVERY = 5.0  # seconds between two lines where standard error is no terminal
 _INTERRUPTED = "Training was interrupted"
 
@@ -92,7 +94,8 @@ class Talk:
 
             def callback(now: Any) -> None:
                 share, left = way.share(now)
-                show(share, f"iteration {now.n_iter}, gap {now.gap:.1e}, {100 * share:.0f} %, {left}")
+                gap = f"gap {now.gap:.1e}" if math.isfinite(now.gap) else "no certificate yet"
+                show(share, f"iteration {now.n_iter} of at most {max_iter}, {gap}, {100 * share:.0f} %, {left}")
 
             yield callback, trained
         trained.seconds, trained.interrupted = time.monotonic() - began, silently_interrupted(caught)
@@ -148,23 +151,28 @@ class _Way:
 
     def __init__(self, tol: float, max_iter: int):
         self.tol, self.max_iter = tol, max_iter
-        self.first: tuple[float, float] | None = None
+        self.seen: list[Seen] = []
 
     def share(self, now: Any) -> tuple[float, str]:
-        """The share of the way, and the time left at this pace, in words."""
-        iterations = min(now.n_iter / self.max_iter, 1.0)
-        if math.isfinite(now.gap) and self.tol > 0:
-            gap, seconds = self.first = self.first or (max(now.gap, self.tol), now.seconds)
-            whole = math.log(gap / self.tol)
-            done = 1.0 if whole == 0 or now.gap <= self.tol else max(math.log(gap / now.gap) / whole, 0.0)
-            if done >= iterations:
-                return done, _at_pace(now.seconds - seconds, done)
-        return iterations, _at_pace(now.seconds, iterations)
+        """The share of the way, and the time left in words: drawn from the gaps, never more than iterations allow."""
+        self.seen.append(Seen(now.n_iter, now.seconds, now.gap))
+        share = iterations = min(now.n_iter / self.max_iter, 1.0)
+        first = next((one for one in self.seen if math.isfinite(one.gap)), None)
+        if first is not None and self.tol > 0:
+            whole = math.log(max(first.gap, self.tol) / self.tol)
+            arrived = whole == 0 or now.gap <= self.tol
+            share = max(iterations, 1.0 if arrived else math.log(first.gap / now.gap) / whole)
+        return share, "about 0 s left" if share == 1.0 else self._left(now, iterations)
 
-
-def _at_pace(seconds: float, share: float) -> str:
-    """The time that the rest takes if a share took so many seconds."""
-    return "time left not known yet" if share < 0.02 else _left(seconds * (1.0 - share) / share)
+    def _left(self, now: Any, iterations: float) -> str:
+        # What comes before the first round, reading and laying out, says nothing of the pace.
+        start, ahead = self.seen[0], outlook(self.seen, self.tol)
+        steps = now.n_iter - start.n_iter
+        most = (now.seconds - start.seconds) * (self.max_iter - now.n_iter) / steps if steps > 0 else math.inf
+        if ahead is not None:
+            return _left(min(ahead.seconds, most))
+        known = math.isfinite(most) and iterations >= _ENOUGH
+        return f"at most {_left(most)}" if known else "time left not known yet"
 
 
 def _left(seconds: float) -> str:

@@ -87,14 +87,26 @@ class Task(ABC):
     model: o.Model = Path()
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to write the model.")] = None
     loss: str | None = None
-    alpha: Annotated[float | None, typer.Option(min=0.0, help="Regularisation, against the mean loss.")] = None
+    alpha: Annotated[
+        float | None,
+        typer.Option(parser=o.positive, metavar="NUMBER > 0", help="Regularisation, against the mean loss."),
+    ] = None
     tune: o.Tune = False
     folds: o.Folds = 3
     report: Annotated[Path | None, typer.Option(help="Write an HTML report on held-out data.")] = None
     test: Annotated[str | None, typer.Option(help="Data held out for the report; else 20 % of the data.")] = None
-    tol: Annotated[float | None, typer.Option(min=0.0, help="Relative duality gap at which training ends.")] = None
+    learning_curve: Annotated[
+        bool, typer.Option("--learning-curve", help="In the report, what more data bring: four times the training.")
+    ] = False
+    tol: Annotated[
+        float | None,
+        typer.Option(parser=o.positive, metavar="NUMBER > 0", help="Relative duality gap at which training ends."),
+    ] = None
     max_iter: Annotated[int | None, typer.Option(min=1, help="Iterations allowed.")] = None
-    max_time: Annotated[float | None, typer.Option(min=0.0, help="Seconds allowed; the best model is kept.")] = None
+    max_time: Annotated[
+        float | None,
+        typer.Option(parser=o.positive, metavar="NUMBER > 0", help="Seconds allowed; the best model is kept."),
+    ] = None
     checkpoint: Annotated[Path | None, typer.Option(help="Keep the state of training here, and go on from it.")] = None
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads.")] = None
     seed: Annotated[int, typer.Option(help="Of every random choice.")] = 0
@@ -109,6 +121,10 @@ class Task(ABC):
     def inputs(self) -> Iterable[str | Path | None]:
         """Files that the command reads, which it must not write to."""
         return [self.data, self.test, costs_path(self.loss)]
+
+    def only_looks(self) -> bool:
+        """Whether ``train`` was asked to look at the data only, which is done here."""
+        return False
 
     def learn(self) -> Examples:
         """Read the examples to train on."""
@@ -197,9 +213,17 @@ class Task(ABC):
         """What ``evaluate`` says."""
         return self.judge(model, held)
 
+    def judged(self, held: Any) -> Examples:
+        """What was held out, as examples."""
+        examples: Examples = held
+        return examples
+
     @abstractmethod
-    def report_data(self, model: Any, held: Any, learnt: Examples | None) -> dict[str, Any]:
-        """The report on labelled examples, against what can be made of the examples trained on, where known."""
+    def report_data(self, model: Any, held: Any, learnt: Examples | None, **more: Any) -> dict[str, Any]:
+        """The report on labelled examples, against what can be made of the examples trained on, where known.
+
+        ``more`` are options that every report takes.
+        """
 
     @abstractmethod
     def predictions(self, model: Any) -> Predictions:

@@ -33,6 +33,7 @@ class Tracks(Task):
     schema_types: ClassVar = {"memory": int, "on": str}
     defaults: ClassVar = {"alpha": 1e-2, "tol": 1e-2}
     grid: ClassVar = {"alpha": (1e-1, 1e-2, 1e-3)}
+    counted = "frames"
 
     video: Annotated[list[str] | None, typer.Option("--video", "-v", help="Only this video; may be repeated.")] = None
     on: Annotated[str, typer.Option("--on", help="detections or truth: the boxes that are linked.")] = "detections"
@@ -40,7 +41,8 @@ class Tracks(Task):
     trained_on: list[str] = field(default_factory=list)
 
     @o.Command(
-        "data out | video on memory alpha tune folds report test tol max_iter max_time checkpoint jobs seed",
+        "data out | video on memory alpha tune folds report test learning_curve tol max_iter max_time "
+        "checkpoint jobs seed",
         data=_DATA,
         test="A video of the folder, held out for the report.",
     )
@@ -147,7 +149,10 @@ class Tracks(Task):
     def evaluated(self, model: Any, held: list[Video]) -> dict[str, Any]:
         return {"videos": [self.judge(model, [one]) for one in held]}
 
-    def report_data(self, model: Any, held: list[Video], learnt: Examples | None) -> dict[str, Any]:
+    def judged(self, held: list[Video]) -> Examples:
+        return self._examples(held[0])
+
+    def report_data(self, model: Any, held: list[Video], learnt: Examples | None, **more: Any) -> dict[str, Any]:
         from nashlearn.tracking import by_overlap
 
         video = held[0]
@@ -161,6 +166,7 @@ class Tracks(Task):
             baselines={"largest overlap": lambda m: by_overlap(known.box[m.tracks], known.box[m.boxes], 0.3)},
             title=f"{video.name}: tracking",
             facts={"video": video.name, "boxes": self.on},
+            **more,
         )
 
     def predictions(self, model: Any) -> Predictions:

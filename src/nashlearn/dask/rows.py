@@ -192,7 +192,7 @@ def fit_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     """
     from dask.base import tokenize
 
-    if estimator.kernel is not None:
+    if not estimator._is_linear:
         raise ValueError(f"kernel must be None for Dask collections: training is linear; got {estimator.kernel!r}.")
     if y is None:
         raise ValueError("y must hold a label for each row; got None.")

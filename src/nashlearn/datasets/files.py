@@ -26,7 +26,7 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Table", "check_present", "read_table", "whole_number"]
+__all__ = ["Table", "check_present", "line_of_row", "read_table", "whole_number"]
 
 _SEPARATORS = (",", ";", "\t", "|")
 _NO_LABEL = ["", "?"]
@@ -98,6 +98,28 @@ def read_table(
             return _READERS[chosen](stream, name, target, list(drop), list(text))
         except UnicodeDecodeError as error:
             raise ValueError(f"{name} is not text in UTF-8 ({error.reason} at byte {error.start}).") from None
+
+
+def line_of_row(source: str | Path, row: int) -> int | None:
+    """The line of a CSV or TSV file in which a row begins, counted from 1 as rows are; None for other files.
+
+    Lines and rows differ by more than the header where entries hold line breaks, or where lines are empty.
+    """
+    endings = [ending for ending in Path(source).suffixes if ending != ".gz"]
+    if str(source) == "-" or not endings or endings[-1].lower() not in (".csv", ".tsv"):
+        return None
+    with _open(source, str(source)) as stream, io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
+        header = next(line for line in text if line.strip())
+        text.seek(0)
+        separator = "\t" if endings[-1].lower() == ".tsv" else max(_SEPARATORS, key=header.count)
+        lines, alone = csv.reader(text, delimiter=separator), separator not in header
+        seen, before = -1, 0
+        for entries in lines:
+            seen += bool(entries) or (alone and seen >= 0)  # an empty line is a row where there is one column
+            if seen == row:
+                return before + 1
+            before = lines.line_num
+    return None
 
 
 def _open(source: str | Path, name: str) -> BinaryIO:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ from nashlearn.dask.collections import is_collection
 from nashlearn.dask.rows import fit_rows
 from nashlearn.estimators._certify import CertifiedRows
 from nashlearn.estimators._deciding import DECISIONS
-from nashlearn.estimators._labels import known_positions
+from nashlearn.estimators._labels import known_positions, refuse_none
 from nashlearn.estimators._parameters import parameters
 from nashlearn.estimators._risk import RiskNash
 from nashlearn.estimators._row_costs import RowCostNash
@@ -55,6 +56,10 @@ LINEAR: dict[str, Callable[[float, float], Method]] = {
     "l2": lambda mu, scale: Tempered(mu) if mu else Linear(),
     "l1": SparseRows,
 }
+
+
+_ASKED = 1000  # rows, about, whose answers are looked at
+_FOR_SUMS = 0.5  # alpha from which it is looked at whether it was meant for a sum of losses
 
 
 class Setting(NamedTuple):
@@ -117,13 +122,13 @@ class BaseNash(
             refuse_box(self, "for Dask collections")
             refuse_costs(costs)
             return fit_rows(self, X, y, sample_weight)
-        given = y
+        as_given = X, y
         X, y = self._read(X, y)
         if self._pairwise() and X.shape[0] != X.shape[1]:
             raise ValueError(f"kernel='precomputed' needs a square Gram matrix as X; got shape {X.shape}.")
         labels = np.unique(y)
         self._check_classes(labels)
-        classes = self._arranged(labels, given)
+        classes = self._arranged(labels, as_given[1])
         codes = known_positions(classes, y, "is not among the classes")
         X, codes, omega, kept, total = self._weighted(X, y, codes, sample_weight)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -156,17 +161,34 @@ class BaseNash(
             start=self._previous(classes),
             advice=scaling_advice if self._pairwise() else lambda: scaling_advice([X]),
         )
-        self._kernel = None if self.kernel is None else problem.gram.kernel
+        self._kernel = None if self._is_linear else problem.gram.kernel
         if self._kernel is not None:
             self._keep_support(X, trained.w, kept, setting)
-        return self._conclude(trained, classes, spread, self._risk_of(problem, setting, trained.w))
+        self._conclude(trained, classes, spread, self._risk_of(problem, setting, trained.w))
+        self._warn_of_one_answer(as_given[0], total)
+        return self
+
+    def _warn_of_one_answer(self, X: Any, total: float) -> None:
+        """Warn where an ``alpha`` as large as those beside a sum of losses leaves one answer to all rows."""
+        if isinstance(self.alpha, str) or self.alpha_ < _FOR_SUMS or self._pairwise():
+            return
+        some = X[:: max(1, int(total) // _ASKED)] if hasattr(X, "shape") else X
+        answers = np.unique(self._answers(some))
+        if answers.size == 1:
+            warnings.warn(
+                f"alpha={self.alpha!r} is so large that all rows get the same answer. Here alpha stands beside the "
+                "mean loss of the rows; where it stood beside their sum, as in mord, divide it by their number: "
+                f"alpha={self.alpha_ / total:.2g}. The default is alpha='auto'.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def _posed(
         self, setting: Setting, X: Any, codes: np.ndarray, omega: np.ndarray, rng: np.random.Generator
     ) -> tuple[Any, Method]:
         """The training problem, and the method that suits it."""
         alpha = self.alpha_ / setting.unit
-        if self.kernel is None:
+        if self._is_linear:
             problem = Problem(X, codes, omega, alpha, setting.game, setting.design)
             return problem, LINEAR[self.penalty](setting.mu, setting.game.scale)
         kernel = Kernel(self.kernel, self.gamma, self.degree, self.coef0, X)
@@ -180,7 +202,7 @@ class BaseNash(
         if not setting.mu:
             return None
         w = setting.unit * w
-        parts: Any = [(slice(None), problem.scores(w))] if self.kernel is not None else (
+        parts: Any = [(slice(None), problem.scores(w))] if not self._is_linear else (
             (part, setting.design.scores(block, w)) for part, block in problem.blocks()
         )  # fmt: skip
         return problem_risk(problem, w, parts, setting.mu, self.smoothing_)
@@ -203,6 +225,7 @@ class BaseNash(
 
     def _read(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, np.ndarray]:
         """Rows and labels, checked; not copied where training can read them as they are."""
+        refuse_none(y)
         kinds = False if self._pairwise() else "csr"
         X, y = validate_data(
             self, X, y, accept_sparse=kinds, dtype=FLOATS, order="C", accept_large_sparse=True, reset=reset
@@ -280,7 +303,7 @@ class BaseNash(
 
     def _check_parameters(self) -> None:
         self._check_training(decision=DECISIONS)
-        if self.kernel is not None:
+        if not self._is_linear:
             refuse_box(self, "with a kernel, whose functions have no weights to be sparse")
 
     def _game_and_scores(self, classes: np.ndarray, d: int) -> Setting:

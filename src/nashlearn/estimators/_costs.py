@@ -79,4 +79,4 @@ def named_costs(loss: Any) -> NamedCosts | None:
                 raise ValueError(f"loss must have one {what} for each name; it has several for {twice}.")
     else:
         return None
-    return NamedCosts(_array(options), _array(labels), cost_matrix(values))
+    return NamedCosts(_array(options), _array(labels), cost_matrix(values, "loss"))

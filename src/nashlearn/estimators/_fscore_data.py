@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from nashlearn.arrays import aligned
 from nashlearn.dask.collections import is_collection
-from nashlearn.estimators._labels import known_positions
+from nashlearn.estimators._labels import known_positions, refuse_none
 from nashlearn.estimators._parameters import number
 from nashlearn.estimators._row_functions import FLOATS
 
@@ -76,6 +76,7 @@ class FScoreData(NamedTuple):
         """Check the arguments of ``fit``."""
         if is_collection(X):
             raise TypeError("X must be an array or a CSR matrix; NashFScore does not train on Dask collections.")
+        refuse_none(y)
         pairwise = estimator._pairwise()
         several = estimator.average is not None or getattr(y, "shape", (0, 1))[1:] not in ((), (1,))
         X, y = validate_data(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nashlearn.dask.collections import is_collection
 from nashlearn.estimators._deciding import DECISIONS
+from nashlearn.estimators._development import Development, DevRound
 from nashlearn.estimators._network_answers import PlayingNetworks, Scored
 from nashlearn.estimators._network_input import (
     NamedFeatures,
@@ -106,6 +108,7 @@ class NetworkNash(PlayingNetworks):
     _named: NamedFeatures | None
     _edge_width: int | None
     n_features_in_: int
+    dev_history_: list[DevRound]
 
     def fit(
         self,
@@ -115,6 +118,9 @@ class NetworkNash(PlayingNetworks):
         propensities: Any = None,
         node_weight: Any = None,
         guesses: Any = None,
+        *,
+        X_dev: Any = None,
+        y_dev: Any = None,
     ) -> Any:
         """Train to a relative duality gap of ``tol``.
 
@@ -134,15 +140,33 @@ class NetworkNash(PlayingNetworks):
         guesses : list of sequences of labels, optional
             Where labels are missing: labels of all nodes from another source, as the predictions of an earlier fit.
             They stand for all labels, and their mistakes are corrected for at the nodes whose labels are known.
+        X_dev, y_dev : list of examples and list of sequences of labels, optional
+            Data to watch training by: after each round ``dev_history_`` is told the ``score`` of the best weights so
+            far on them, which ``verbose`` prints. They change neither the weights nor when training ends.
 
         Returns
         -------
         self
         """
+        if (X_dev is None) != (y_dev is None):
+            raise ValueError("X_dev and y_dev must be given together, or neither.")
         more = {"propensities": propensities, "node_weight": node_weight, "guesses": guesses}
         if is_collection(X) and any(given is not None for given in more.values()):
             raise ValueError("propensities, node_weight and guesses must be None for Dask bags.")
-        return self._fit(X, y, sample_weight, **more)
+        watching: list[Development] = []
+
+        def watch(problem: Any, facts: NetworkFacts) -> Development:
+            model = copy.copy(self)
+            model._weights, (model._unit, model._mu) = np.zeros(problem.n_weights), self._units(facts)
+            model._store(model._weights, facts, problem)
+            watching.append(Development(model, X_dev, y_dev))
+            return watching[0]
+
+        self._fit(X, y, sample_weight, watch=None if X_dev is None else watch, **more)
+        self.__dict__.pop("dev_history_", None)  # of an earlier fit
+        if watching:
+            self.dev_history_ = watching[0].rounds
+        return self
 
     @property
     def feature_names_(self) -> list[str]:
@@ -313,10 +337,21 @@ class NetworkNash(PlayingNetworks):
 
     def _scored(self, X: Any, node_weight: Any = None) -> Scored:
         check_is_fitted(self)
+        graphs, networks, design = self._designed_for(X, node_weight)
+        return Scored(graphs, networks, *design.scores(self._weights))
+
+    def _designed_for(self, X: Any, node_weight: Any = None) -> tuple[Graphs, Networks, NetworkDesign]:
+        """What is read of ``X`` to predict it: its graphs, their networks, and how weights become their scores."""
         graphs, _ = self._reads(X, self._named, self.n_features_in_, self._edge_width, False)
         if (graphs.edge_features is None) != (self._edge_width is None):
             raise ValueError(
                 f"X must come {'with' if self._edge_width is not None else 'without'} edge features, as in fit."
             )
         networks = self._make_networks(graphs, self.classes_.size, node_counts(node_weight, graphs.sizes))
-        return Scored(graphs, networks, *self._design(graphs, networks, self._pattern).scores(self._weights))
+        return graphs, networks, self._design(graphs, networks, self._pattern)
+
+    def _score_of(self, graphs: Graphs, networks: Networks, design: NetworkDesign, y: Any) -> float:
+        """:meth:`score` of what :meth:`_designed_for` has read."""
+        scored = Scored(graphs, networks, *design.scores(self._weights))
+        lost, known = self._lost(scored, y, networks.costs[self._labels(scored)])
+        return self._as_score(float(lost.sum() / known.sum()))

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nashlearn.dask.answers import lazily
 from nashlearn.equilibrium import Equilibrium
+from nashlearn.estimators._foreign import CHAINS
 from nashlearn.estimators._network_input import labels_of
 from nashlearn.estimators._parameters import parameters
 from nashlearn.estimators._structured import StructuredNash, StructuredTraining
@@ -58,6 +59,7 @@ class NetworkTraining(StructuredTraining):
     propensity: str = "homogeneous"
     tol: float = 1e-2
     max_iter: int = 100
+    _others_say = CHAINS
 
 
 class PlayingNetworks(NetworkTraining, StructuredNash):
@@ -100,8 +102,8 @@ class PlayingNetworks(NetworkTraining, StructuredNash):
         return list(zip(scored.split(scored.S), np.split(tables, np.cumsum(counts)[:-1]), strict=True))
 
     @lazily
-    def predict(self, X: Any, **options: Any) -> list[np.ndarray]:
-        """The labels of each example, by the rule that ``decision_`` names.
+    def predict(self, X: Any, **options: Any) -> list[Any]:
+        """The labels of each example, by the rule that ``decision_`` names: lists where labels are words, else arrays.
 
         ``"scores"``: the labelling with the largest score. ``options`` are for graphs that are not played exactly,
         those of ``maximise`` of :func:`nashlearn.games.markov`: ``method="ascent"`` for a fast search, ``time_limit``
@@ -109,7 +111,8 @@ class PlayingNetworks(NetworkTraining, StructuredNash):
         ``"equilibrium"``: at each node the label with the largest entry of :meth:`strategy`; options play no part.
         """
         scored = self._scored(X)
-        return scored.split(self.classes_[self._labels(scored, **options)])
+        found = scored.split(self.classes_[self._labels(scored, **options)])
+        return [labels.tolist() for labels in found] if self.classes_.dtype.kind == "U" else found
 
     def _labels(self, scored: Scored, **options: Any) -> np.ndarray:
         """The predicted labels (n,), in the order of rows."""
@@ -176,8 +179,12 @@ class PlayingNetworks(NetworkTraining, StructuredNash):
 
         It is the larger the better either way, so that scikit-learn's searches tune the loss that was named.
         """
+        return self._as_score(self.task_loss(X, y, sample_weight))
+
+    def _as_score(self, loss: float) -> float:
+        """The score of predictions whose mean loss is ``loss``."""
         counts_mistakes = isinstance(self.loss, str) and self.loss == "zero_one"
-        return float(counts_mistakes) - self.task_loss(X, y, sample_weight)
+        return float(counts_mistakes) - loss
 
     def _cost_range(self) -> tuple[float, float]:
         costs = self._costs(self.classes_.size)

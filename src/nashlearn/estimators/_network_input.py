@@ -83,10 +83,35 @@ class NamedFeatures:
 def _examples(X: Any) -> list[Any]:
     if isinstance(X, (str, bytes)) or not hasattr(X, "__len__"):
         raise ValueError(f"X must be a list of examples; got {type(X).__name__}.")
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype != object:
+        raise ValueError(
+            f"X must be a list of examples, each an array (nodes, features); got one array of shape {X.shape}. For a "
+            "single example pass [X], and its labels as [y]."
+        )
     examples = list(X)
     if not examples:
         raise ValueError("X holds no examples.")
+    if isinstance(examples[0], (Mapping, str, bytes)):
+        raise ValueError(
+            f"X must be a list of examples, each a list of nodes; X[0] is a single {type(examples[0]).__name__}, "
+            f"{examples[0]!r:.60}. For a single example pass [X], and its labels as [y]."
+        )
     return examples
+
+
+def _refuse_empty(parts: list[Any]) -> None:
+    """Refuse examples without nodes, and words in the place of their features."""
+    for i, part in enumerate(parts):
+        if hasattr(part, "__len__") and not sparse.issparse(part) and not len(part):
+            raise ValueError(
+                f"X[{i}] is empty: each sequence or graph needs at least one node. Leave it out, and its labels: "
+                "keep = [len(x) > 0 for x in X]."
+            )
+        if isinstance(part, (list, tuple)) and isinstance(part[0], str):
+            raise ValueError(
+                f"X[{i}] holds the word {part[0]!r:.60} in the place of its features; give a dict, as "
+                f"{{'word': {part[0]!r:.60}}}, a list of names, or numbers."
+            )
 
 
 def _is_named(nodes: Any) -> bool:
@@ -103,6 +128,7 @@ def _is_named(nodes: Any) -> bool:
 
 def _stack(parts: list[Any], named: NamedFeatures | None, grow: bool, width: int | None) -> tuple[Any, np.ndarray]:
     """All examples' node features as one matrix, and their numbers of nodes."""
+    _refuse_empty(parts)
     if named is not None:
         for i, part in enumerate(parts):
             if not _is_named(part):

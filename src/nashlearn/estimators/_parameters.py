@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import numbers
 import os
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, TypeVar, dataclass_transform
+from dataclasses import KW_ONLY, dataclass, fields
+from typing import Any, TypeVar, cast, dataclass_transform
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from nashlearn.estimators._foreign import COMMON, advice
 from nashlearn.training.progress import Round
 
 __all__ = ["Training", "check_parameters", "number", "parameters"]
@@ -33,8 +35,22 @@ T = TypeVar("T")
 
 @dataclass_transform()
 def parameters(estimator: type[T]) -> type[T]:
-    """Make the annotated fields of a class, and those of its bases, the parameters of its constructor."""
-    return dataclass(eq=False, repr=False)(estimator)
+    """Make the annotated fields of a class, and those of its bases, the parameters of its constructor.
+
+    Other arguments are refused with what to write instead, see :mod:`nashlearn.estimators._foreign`. The signature
+    remains that of the fields, which scikit-learn reads the parameters from.
+    """
+    made: Any = dataclass(eq=False, repr=False)(estimator)
+    own_init, known = made.__init__, [field.name for field in fields(made)]
+
+    @functools.wraps(own_init)
+    def init(self: Any, *args: Any, **given: Any) -> None:
+        if said := advice(type(self).__name__, known, given, self._others_say):
+            raise TypeError(said)
+        own_init(self, *args, **given)
+
+    made.__init__ = init
+    return cast(type[T], made)
 
 
 @parameters
@@ -50,6 +66,15 @@ class Training:
     max_time: float | None = None
     checkpoint: Any = None
     callback: Callable[[Round], object] | None = None
+    _others_say = COMMON
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters, as scikit-learn's estimators do; those of other libraries are answered with what to write."""
+        own = {name: value for name, value in params.items() if "__" not in name}
+        estimator = cast(Any, self)
+        if said := advice(type(self).__name__, estimator.get_params(deep=False), own, self._others_say):
+            raise ValueError(said)
+        return cast(Any, super()).set_params(**params)
 
 
 def number(value: Any, name: str) -> float:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from nashlearn.estimators._foreign import ROWS
 from nashlearn.estimators._parameters import Training, check_parameters, number, parameters
 from nashlearn.estimators._tempering import TemperedNash
 
@@ -16,6 +17,21 @@ __all__ = ["FLOATS", "RowFunctions"]
 
 _BLOCK = 1 << 26  # bytes of kernel values in a block of predictions
 FLOATS = [np.float64, np.float32]
+
+
+class _LinearWeights:
+    """``coef_`` of models that have none: says what there is instead. Fitted linear models hide it by their own."""
+
+    def __get__(self, model: Any, owner: type | None = None) -> Any:
+        if model is None:
+            return self
+        kind = type(model).__name__
+        if "dual_coef_" not in vars(model):
+            raise AttributeError(f"{kind} has no coef_ before it is fitted.")
+        raise AttributeError(
+            f"{kind} with kernel={model.kernel!r} has no coef_: its functions are sums over support_vectors_, weighted "
+            "by dual_coef_. Linear models, kernel=None, have a weight for each feature."
+        )
 
 
 @parameters
@@ -29,6 +45,8 @@ class RowFunctions(TemperedNash, Training):
     coef0: float = 0.0
     cache_size: float = 800
     random_state: Any = None
+    _others_say = ROWS
+    coef_ = cast(Any, _LinearWeights())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

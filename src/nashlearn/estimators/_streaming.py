@@ -20,7 +20,7 @@ _OF_STREAMS = 1e-3  # alpha="auto": nobody knows how many rows a stream will hav
 
 
 def _linear(estimator: Any) -> bool:
-    if estimator.kernel is not None:
+    if not estimator._is_linear:
         raise AttributeError(f"partial_fit is linear and needs kernel=None; got {estimator.kernel!r}.")
     if estimator.penalty != "l2":
         raise AttributeError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from nashlearn.estimators._parameters import Training, check_parameters, number,
 from nashlearn.training.driver import Method
 from nashlearn.training.opening import train_as_asked
 from nashlearn.training.played import SETTLED
-from nashlearn.training.progress import scaling_advice
+from nashlearn.training.progress import Watch, scaling_advice
 
 __all__ = ["Facts", "StructuredNash", "Units", "example_weights"]
 
@@ -138,8 +138,14 @@ class StructuredNash(StructuredTraining, CertifiedStructures, BaseEstimator):
         """
         return self._fit(X, y, sample_weight)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, **more: Any) -> Any:
-        """:meth:`fit`, with ``more`` arguments that :meth:`_read` takes for data in memory."""
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, *, watch: Callable[[Any, Any], Watch] | None = None, **more: Any
+    ) -> Any:
+        """:meth:`fit`, with ``more`` arguments that :meth:`_read` takes for data in memory.
+
+        ``watch`` makes of the training problem and its facts what :func:`nashlearn.training.driver.train` shows weights
+        to.
+        """
         self._check_parameters()
         if is_collection(X):
             problem, facts = bag_problem(self, X, y, sample_weight)
@@ -156,6 +162,7 @@ class StructuredNash(StructuredTraining, CertifiedStructures, BaseEstimator):
             unit=units.unit,
             start=self._weights if self.warm_start and hasattr(self, "_weights") else None,
             random_state=self._generator(),
+            watch=None if watch is None else watch(problem, facts),
             advice=lambda: scaling_advice(_matrices(features)),
         )
         self._weights = trained.w
@@ -216,7 +223,7 @@ class StructuredNash(StructuredTraining, CertifiedStructures, BaseEstimator):
         """Keep the weights under public names, and what predictions need to know of the data."""
         raise NotImplementedError
 
-    def predict(self, X: Any) -> list[np.ndarray]:
+    def predict(self, X: Any) -> list[Any]:
         """The most probable output of each example."""
         raise NotImplementedError
 

@@ -33,12 +33,12 @@ class Auto(NamedTuple):
     linear: float
     kernel: float
 
-    def chosen(self, value: Any, name: str, kernel: Any) -> float:
+    def chosen(self, value: Any, name: str, is_linear: bool) -> float:
         """The number that the parameter ``name`` says, or an error that names it."""
         if isinstance(value, str):
             if value != "auto":
                 raise ValueError(f"{name} must be 'auto' or a number; got {value!r}.")
-            return self.linear if kernel is None else self.kernel
+            return self.linear if is_linear else self.kernel
         return number(value, name)
 
 
@@ -58,9 +58,14 @@ class TemperedNash:
     kernel: Any = None
     _auto = LABELS
 
+    @property
+    def _is_linear(self) -> bool:
+        """Whether the model has a weight for each feature: no kernel, or the linear one."""
+        return self.kernel is None or (isinstance(self.kernel, str) and self.kernel == "linear")
+
     def _chosen_smoothing(self) -> float:
         """The number that ``smoothing`` says, or an error that names it."""
-        value = self._auto.chosen(self.smoothing, "smoothing", self.kernel)
+        value = self._auto.chosen(self.smoothing, "smoothing", self._is_linear)
         if not (value == 0 or _LEAST <= value <= _MOST):
             raise ValueError(
                 f"smoothing must be 'auto', 0, or a number between {_LEAST:g} and {_MOST:g}; got {self.smoothing!r}."
@@ -71,7 +76,7 @@ class TemperedNash:
     def _constant(self) -> float:
         """The feature that intercepts and thresholds are the weights of."""
         auto = CONSTANT if self._chosen_smoothing() else EXACT_CONSTANT
-        return auto.chosen(self.intercept_scaling, "intercept_scaling", self.kernel)
+        return auto.chosen(self.intercept_scaling, "intercept_scaling", self._is_linear)
 
     def _regularisation(self, k: int, total: float) -> float:
         """The number that ``alpha`` says for ``k`` classes and rows of this total weight.

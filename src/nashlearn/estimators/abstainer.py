@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar
@@ -72,6 +73,14 @@ class NashAbstainer(PerClassNash):
         prices = game.costs[-1]
         if ((prices > 0) & (prices < _LEAST)).any():
             raise ValueError(f"abstain_cost must be 0 or at least {_LEAST}; got {self.abstain_cost!r}.")
+        guess = 1.0 - 1.0 / classes.size  # what the best guess costs at most, however likely the labels are
+        if prices.min() > guess:
+            warnings.warn(
+                f"abstain_cost={self.abstain_cost!r} is never worth paying: a wrong label costs 1, so that a guess "
+                f"among {classes.size} classes costs {guess:.2g} at most. predict_or_abstain will not abstain.",
+                UserWarning,
+                stacklevel=4,
+            )
         return game
 
     def _most_probable(self, scores: np.ndarray, found: Any, costs: Any) -> np.ndarray:

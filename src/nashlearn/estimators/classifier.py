@@ -12,11 +12,12 @@ from nashlearn import games
 from nashlearn.dask.answers import averaged
 from nashlearn.estimators._costs import named_costs
 from nashlearn.estimators._deciding import DecidingNash
-from nashlearn.estimators._labels import known_positions
+from nashlearn.estimators._labels import known_positions, warn_of_words
 from nashlearn.estimators._parameters import parameters
 from nashlearn.estimators._per_class import PerClassNash
 from nashlearn.estimators._row_costs import matrices_for
-from nashlearn.games.catalogue import LOSSES, NAMED
+from nashlearn.games._check import cost_matrix
+from nashlearn.games.catalogue import LOSSES, NAMED, suggested_name
 
 __all__ = ["NashClassifier"]
 
@@ -65,10 +66,10 @@ class NashClassifier(DecidingNash, PerClassNash):
     intercept_scaling : "auto" or float, default="auto"
         The constant feature: the larger, the less the intercept is regularised. ``"auto"`` is 10 for linear models,
         and 1 with a kernel or at smoothing 0.
-    kernel : {"rbf", "poly", "laplacian", "precomputed"}, callable or None, default=None
-        None is linear training. A callable maps two matrices of rows to their kernel values; with "precomputed"
-        ``X`` is the square Gram matrix in ``fit``, and (rows, training rows) later. It must be positive semidefinite:
-        an indefinite one is refused.
+    kernel : {"linear", "rbf", "poly", "laplacian", "precomputed"}, callable or None, default=None
+        None and "linear" are linear training. A callable maps two matrices of rows to their kernel values; with
+        "precomputed" ``X`` is the square Gram matrix in ``fit``, and (rows, training rows) later. It must be positive
+        semidefinite: an indefinite one is refused.
     gamma : {"scale", "auto"} or float, default="scale"
         Width of the named kernels, as scikit-learn's SVC reads it.
     degree, coef0 : int and float, default=3 and 0.0
@@ -149,33 +150,40 @@ class NashClassifier(DecidingNash, PerClassNash):
 
     def _make_game(self, classes: np.ndarray) -> Any:
         """The game of the loss; keeps the names of its options, and the costs of all labels that it names."""
-        try:
-            named = None if callable(self.loss) else named_costs(self.loss)
-            if named is not None:
-                self.options_, self._priced_labels, costs = named.arranged(classes)
-                self._priced: np.ndarray | None = costs
-                return games.cost(costs[:, : classes.size])
-            game = self._unnamed_game(classes.size)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise ValueError(f"loss must be one of {LOSSES}, a cost matrix or a callable: {error}") from error
+        named = None if callable(self.loss) else named_costs(self.loss)
+        if named is not None:
+            self.options_, self._priced_labels, costs = named.arranged(classes)
+            self._priced: np.ndarray | None = costs
+            return games.cost(costs[:, : classes.size])
+        game = self._unnamed_game(classes)
         if not hasattr(game, "n_labels"):
             raise TypeError(f"loss must map the number of classes to a game of nashlearn.games; it returned {game!r}.")
         if game.n_labels != classes.size:
             raise ValueError(
-                f"loss has {game.n_labels} columns, but y has {classes.size} classes; it needs one for each, in the "
-                "order of the sorted labels. A data frame or a dictionary of dictionaries may name more than y holds."
+                f"loss has {game.n_labels} columns, but y has {classes.size} classes, {classes.tolist()!r:.100}; it "
+                "needs one for each, in this order. Where a part of the data, say a fold, may lack a class, name rows "
+                "and columns: pandas.DataFrame(costs, index=labels, columns=labels) may have more than y holds."
             )
         self.options_ = classes if game.n_options == classes.size else np.arange(game.n_options)
         self._priced_labels, self._priced = classes, None  # those of the game
         return game
 
-    def _unnamed_game(self, k: int) -> Any:
+    def _unnamed_game(self, classes: np.ndarray) -> Any:
         if isinstance(self.loss, str):
             if self.loss not in LOSSES:
-                hint = " For abstention use NashAbstainer." if self.loss == "abstain" else ""
-                raise ValueError(f"got {self.loss!r}.{hint}")
-            return NAMED[self.loss](k)
-        return self.loss(k) if callable(self.loss) else games.cost(self.loss)
+                hint = " For abstention use NashAbstainer." if self.loss == "abstain" else suggested_name(self.loss)
+                raise ValueError(f"loss must be one of {LOSSES}, a cost matrix or a callable; got {self.loss!r}.{hint}")
+            if self.loss != "zero_one":
+                warn_of_words(
+                    classes, "use NashOrdinalClassifier(order=[...]), or numbers in the place of words", level=5
+                )
+            return NAMED[self.loss](classes.size)
+        if callable(self.loss):
+            try:
+                return self.loss(classes.size)
+            except (TypeError, ValueError, OverflowError) as error:
+                raise ValueError(f"loss, called with the number of classes, failed: {error}") from error
+        return games.cost(cost_matrix(self.loss, "loss"))
 
     def _before_tempering(self, state: dict[str, Any]) -> dict[str, Any]:
         then = super()._before_tempering(state)

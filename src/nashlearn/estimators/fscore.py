@@ -184,7 +184,7 @@ class NashFScore(RowFunctions, MomentRadius, ClassifierMixin, BaseEstimator):
 
     def _games(self, data: FScoreData, rng: np.random.Generator) -> LabelGames:
         gram = None
-        if self.kernel is not None:
+        if not self._is_linear:
             gram = Gram(
                 Kernel(self.kernel, self.gamma, self.degree, self.coef0, data.X), data.X, self._bias**2, self.cache_size
             )

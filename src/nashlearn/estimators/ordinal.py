@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import KW_ONLY
 from typing import Any, cast
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from nashlearn import games
 from nashlearn.dask.answers import lazily
 from nashlearn.estimators._base import FLOATS, BaseNash, Setting
 from nashlearn.estimators._deciding import DecidingNash
+from nashlearn.estimators._foreign import GRADES as OF_GRADES
+from nashlearn.estimators._labels import warn_of_words
 from nashlearn.estimators._parameters import parameters
 from nashlearn.estimators._sparse_coef import dense_coef
 from nashlearn.estimators._tempering import GRADES
@@ -64,7 +66,7 @@ class NashOrdinalClassifier(DecidingNash, BaseNash):
         The direction.
     thresholds_ : ndarray (k - 1,)
         Where the score of one grade exceeds that of the one before; ``intercept_`` is their negative. Without smoothing
-        they are sorted.
+        they are sorted. ``theta_``, as mord calls them, is the same.
     smoothing_, decision_, objective_, dual_gap_, n_iter_, history_
         As for :class:`NashClassifier`.
 
@@ -82,6 +84,7 @@ class NashOrdinalClassifier(DecidingNash, BaseNash):
     _: KW_ONLY
     order: Any = None
     _auto = GRADES
+    _others_say = OF_GRADES
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -101,13 +104,7 @@ class NashOrdinalClassifier(DecidingNash, BaseNash):
         if given is None and getattr(kind, "ordered", False):
             given = cast(Any, kind).categories
         if given is None:
-            if all(isinstance(label, str) for label in labels.tolist()):
-                warnings.warn(
-                    f"y holds words and no order: the grades are taken to be {labels.tolist()}, from low to high. Pass "
-                    "order=[...], or ordered categories of pandas.",
-                    UserWarning,
-                    stacklevel=3,
-                )
+            warn_of_words(labels, "pass order=[...], or ordered categories of pandas", level=3)
             return labels
         try:
             grades = np.asarray(list(given), dtype=object if labels.dtype == object else None)
@@ -135,7 +132,7 @@ class NashOrdinalClassifier(DecidingNash, BaseNash):
 
     def _with_costs(self, setting: Setting, costs: Any, n: int, kept: np.ndarray) -> Setting:
         if not self.smoothing_:  # a factor on the loss of grades is none on that of independent thresholds
-            if self.kernel is not None:
+            if not self._is_linear:
                 raise ValueError("costs need smoothing > 0 where NashOrdinalClassifier has a kernel; got smoothing 0.")
             m = setting.design.m
             setting = setting._replace(design=Cumulative(m, setting.design.d, setting.design.constant))
@@ -162,6 +159,12 @@ class NashOrdinalClassifier(DecidingNash, BaseNash):
         scores = np.zeros((above.shape[0], self.classes_.size))
         np.cumsum(above, axis=1, out=scores[:, 1:])
         return scores
+
+    @property
+    def theta_(self) -> np.ndarray:
+        """``thresholds_`` under the name that mord gives them."""
+        check_is_fitted(self)
+        return self.thresholds_
 
     @lazily
     def decision_function(self, X: Any) -> np.ndarray:

@@ -69,8 +69,8 @@ class NashParser(EntryNash):
     ----------
     alpha : float, default=1e-3
         Multiplies half the squared norm of the weights, against the mean loss of a token divided by ``1 + smoothing``,
-        so that it means the same for every smoothing. Hashed sentences want far less, and a larger ``tol``: see
-        :func:`nashlearn.parsing.text_parser`.
+        so that it means the same for every smoothing. Hashed sentences want far less, about 0.5 divided by the number
+        of tokens, and a larger ``tol``: see :func:`nashlearn.parsing.text_parser`.
     single_root : bool, default=True
         Whether exactly one token hangs from the root.
     smoothing : float, default=0.0

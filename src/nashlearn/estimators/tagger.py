@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nashlearn.dask.collections import is_collection
+from nashlearn.estimators._crfsuite import CrfsuiteNames
 from nashlearn.estimators._network import NetworkFacts, NetworkNash, falling
 from nashlearn.estimators._network_answers import Scored
 from nashlearn.estimators._network_input import read_sequences
@@ -22,7 +23,7 @@ __all__ = ["NashTagger"]
 
 
 @parameters
-class NashTagger(NetworkNash):
+class NashTagger(CrfsuiteNames, NetworkNash):
     """Sequence labelling trained on the loss that it is judged by [fathony2018]_, [franc2022]_.
 
     The score of a labelling is the sum of linear scores of its positions, of its transitions and of its first and last
@@ -97,6 +98,9 @@ class NashTagger(NetworkNash):
         Scores of a label and the next, or their weights where ``X`` has edge features.
     feature_names_ : list of str
         Names of the columns of ``coef_`` where features are named.
+    state_features_, transition_features_ : dict
+        The weights that are not 0 as sklearn-crfsuite has them, ``{(feature, label): weight}`` and ``{(label, next
+        label): weight}``.
     objective_, dual_gap_, n_iter_
         Objective at the weights, its relative distance to the optimum at most, iterations. With smoothing they are
         those of the smoothed objective. As the weights, ``objective_`` is of the loss divided by ``s (1 + smoothing)``.
@@ -104,13 +108,15 @@ class NashTagger(NetworkNash):
         The smoothing that the model was trained with.
     history_ : list of Round
         The certificate over time: (n_iter, seconds, objective, bound, gap) after each round.
+    dev_history_ : list of DevRound
+        After each round the iterations so far and the ``score`` on ``X_dev``, where ``fit`` was given some.
 
     Examples
     --------
     >>> from nashlearn import NashTagger
     >>> X = [[{"word": "the"}, {"word": "cat"}], [{"word": "cats"}, {"word": "sleep"}]]
     >>> y = [["DET", "NOUN"], ["NOUN", "VERB"]]
-    >>> [list(map(str, labels)) for labels in NashTagger(alpha=0.01).fit(X, y).predict(X)]
+    >>> NashTagger(alpha=0.01).fit(X, y).predict(X)
     [['DET', 'NOUN'], ['NOUN', 'VERB']]
     """
 

@@ -57,15 +57,18 @@ def label_values(values: Any, k: int) -> np.ndarray:
     return vector - (0.5 * vector[0] + 0.5 * vector[-1])
 
 
-def cost_matrix(L: Any) -> np.ndarray:
-    """A nonempty, finite matrix without negative entries."""
-    matrix = np.array(L, dtype=np.float64)
+def cost_matrix(L: Any, name: str = "L") -> np.ndarray:
+    """A nonempty, finite matrix without negative entries; an error calls it ``name``, and names the first bad entry."""
+    try:
+        matrix = np.array(L, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} must be a matrix of numbers, options by labels; got {L!r:.100}") from None
     if matrix.ndim != 2 or matrix.size == 0:
-        raise ValueError(f"L must be a matrix, options by labels, and not empty; got shape {matrix.shape}")
-    if not np.isfinite(matrix).all():
-        raise ValueError("L must be finite; it holds NaN or infinite entries")
-    if (matrix < 0).any():
-        raise ValueError(f"L must not be negative, as a loss is not; its smallest entry is {matrix.min():g}")
+        raise ValueError(f"{name} must be a matrix, options by labels, and not empty; got shape {matrix.shape}")
+    for what, wrong in (("be finite", ~np.isfinite(matrix)), ("not be negative", matrix < 0)):
+        if wrong.any():
+            i, j = np.argwhere(wrong)[0].tolist()
+            raise ValueError(f"{name} must {what}; entry [{i}, {j}] is {matrix[i, j]:g}")
     return matrix
 
 

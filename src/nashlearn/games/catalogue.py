@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -15,7 +16,18 @@ from nashlearn.games.rows.simplex import SimplexGame
 from nashlearn.games.rows.weighted import WeightedZeroOne
 from nashlearn.games.rows.zero_one import ZeroOne
 
-__all__ = ["LOSSES", "NAMED", "absolute", "abstain", "cost", "named_costs", "row_costs", "squared", "zero_one"]
+__all__ = [
+    "LOSSES",
+    "NAMED",
+    "absolute",
+    "abstain",
+    "cost",
+    "named_costs",
+    "row_costs",
+    "squared",
+    "suggested_name",
+    "zero_one",
+]
 
 
 def zero_one(k: int, weights: Sequence[float] | np.ndarray | None = None) -> SimplexGame:
@@ -149,9 +161,23 @@ NAMED: dict[str, Callable[..., SimplexGame]] = {
 # The names of losses between labels: those with no other options.
 LOSSES = ("zero_one", "absolute", "squared")
 
+# What others call them.
+_ELSEWHERE = {
+    **dict.fromkeys(("0-1", "01", "0/1", "accuracy", "error", "hamming"), "zero_one"),
+    **dict.fromkeys(("mae", "l1", "mean_absolute_error", "ordinal"), "absolute"),
+    **dict.fromkeys(("mse", "l2", "mean_squared_error", "quadratic"), "squared"),
+}
+
+
+def suggested_name(name: str) -> str:
+    """A sentence that suggests the loss which ``name`` may have been meant for; empty where none is near."""
+    plain = name.lower().replace("-", "_").replace(" ", "_")
+    near = [_ELSEWHERE[name.lower()]] if name.lower() in _ELSEWHERE else difflib.get_close_matches(plain, NAMED, n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
 
 def named_costs(name: str, k: int) -> np.ndarray:
     """The cost matrix (k, k) of a named loss between ``k`` labels."""
     if name not in LOSSES:
-        raise ValueError(f"loss must be one of {', '.join(LOSSES)}; got {name!r}")
+        raise ValueError(f"loss must be one of {', '.join(LOSSES)}; got {name!r}.{suggested_name(name)}")
     return NAMED[name](k).costs

@@ -3,18 +3,21 @@
 from libc.stdint cimport uint64_t
 
 cdef enum:
-    WIDTH = 96  # no arc has more features
+    FURTHER = 6  # attributes that a token may have besides the five of the treebank
+    BETWEEN = 28  # tags between two tokens that count
+    WIDTH = 66 + 10 * FURTHER + BETWEEN + 2  # no arc has more features
 
 cdef inline double scale() noexcept nogil:  # the value of a present feature: arcs have a norm near 1
     return 0.125
 
 cdef class Sentences:
     cdef object kept
-    cdef const uint64_t* code  # (rows, 5)
+    cdef const uint64_t* code  # (rows, columns)
     cdef const Py_ssize_t* tag
     cdef const Py_ssize_t* first
     cdef const Py_ssize_t* size
     cdef readonly Py_ssize_t n  # sentences
+    cdef Py_ssize_t columns
     cdef readonly int bits
 
     # Indices below 2^bits of the features of the arc h -> d of sentence i into out, which has room for WIDTH; their

@@ -10,6 +10,7 @@ from nashlearn.kernels.checks cimport DOUBLE, INDEX, NARROW, extent, matrix, vec
 
 cdef enum:
     _TEMPLATES = 33
+    _OF_EACH = 5  # templates with a further attribute
 
 ROOM = WIDTH  # indices that an arc may take
 VALUE = scale()  # of a present feature
@@ -29,11 +30,14 @@ cdef inline uint64_t _steps(Py_ssize_t distance) noexcept nogil:
     return 6 if distance <= 10 else 7
 
 
-cdef inline void _templates(const uint64_t* head, const uint64_t* token, uint64_t* x) noexcept nogil:
-    """What the templates conjoin, of the rows of both ends: form, lemma, coarse tag, fine tag and morphology."""
+cdef inline void _templates(const uint64_t* head, const uint64_t* token, Py_ssize_t row, uint64_t* x) noexcept nogil:
+    """What the templates conjoin, of the rows of both ends: form, lemma, coarse tag, fine tag and morphology.
+
+    ``row`` is how far a token lies from the next.
+    """
     cdef uint64_t hf = head[0], hm = head[1], hu = head[2], hx = head[3], hg = head[4]
     cdef uint64_t df = token[0], dm = token[1], du = token[2], dx = token[3], dg = token[4]
-    cdef uint64_t hl = (head - 2)[0], hr = head[8], dl = (token - 2)[0], dr = token[8]  # fine tags of the neighbours
+    cdef uint64_t hl = head[3 - row], hr = head[3 + row], dl = token[3 - row], dr = token[3 + row]  # neighbours' fine tags
     cdef uint64_t tags = _mix(hu, du + 1), fine = _mix(hx, dx + 2), words = _mix(hf, df + 3)
     x[0], x[1], x[2] = _mix(hf, hu), hm, hu
     x[3], x[4], x[5] = _mix(df, du), dm, du
@@ -46,19 +50,30 @@ cdef inline void _templates(const uint64_t* head, const uint64_t* token, uint64_
     x[28] = _mix(_mix(x[20], hr), _mix(dl, dr))
     x[29], x[30] = _mix(_mix(hx, hl), hr), _mix(_mix(dx, dl), dr)
     x[31] = _mix(_mix(dm, dl), dr)
-    x[32] = _mix(_mix(tags, (token - 4)[0]), token[6])  # lemmas of the neighbours
+    x[32] = _mix(_mix(tags, token[1 - row]), token[1 + row])  # lemmas of the neighbours
+
+
+cdef inline void _further(const uint64_t* head, const uint64_t* token, Py_ssize_t column, uint64_t* x) noexcept nogil:
+    """What is conjoined with a further attribute: of each end with the other's lemma and tags, and of both ends."""
+    cdef uint64_t tags = _mix(head[2], token[2] + 1), of_head = head[column], of_token = token[column]
+    x[0], x[1] = _mix(of_token, head[1]), _mix(of_token, tags)
+    x[2], x[3] = _mix(of_head, token[1] + 1), _mix(of_head, tags + 1)
+    x[4] = _mix(_mix(of_head, of_token + 2), tags)
 
 
 cdef class Sentences:
     """Tokens of all sentences, see :class:`nashlearn.training.designs.hashed_arcs.Attributes`.
 
-    ``code`` (rows, 5) comes as int64, of the same bits.
+    ``code`` (rows, columns) comes as int64, of the same bits.
     """
 
     def __cinit__(self, code, tag, first, size, int bits):
         cdef Py_ssize_t i, rows = extent(code, "code", 0)
         self.n, self.bits = extent(size, "size", 0), bits
-        self.code = <const uint64_t*> matrix(code, "code", INDEX, rows, 5)
+        self.columns = extent(code, "code", 1)
+        self.code = <const uint64_t*> matrix(code, "code", INDEX, rows, self.columns)
+        if not 5 <= self.columns <= 5 + FURTHER:
+            raise ValueError(f"code must have 5 to {5 + FURTHER} columns; it has {self.columns}")
         self.tag = <const Py_ssize_t*> vector(tag, "tag", INDEX, rows)
         self.first = <const Py_ssize_t*> vector(first, "first", INDEX, self.n)
         self.size = <const Py_ssize_t*> vector(size, "size", INDEX, self.n)
@@ -74,26 +89,35 @@ cdef class Sentences:
 
     cdef Py_ssize_t arc(self, Py_ssize_t i, Py_ssize_t d, Py_ssize_t h, int bits, int* out) noexcept nogil:
         cdef uint64_t[_TEMPLATES] x
+        cdef const uint64_t* head = self.code + self.columns * (self.first[i] + 1 + h)
+        cdef const uint64_t* token = self.code + self.columns * (self.first[i] + 1 + d)
         cdef uint64_t right = 3 if h == 0 else (1 if h < d else 2), seen = 0, bit, near, pair, one
-        cdef Py_ssize_t a = self.first[i] + 1 + h, b = self.first[i] + 1 + d, c, t, m = 2 * _TEMPLATES
+        cdef Py_ssize_t a = self.first[i] + 1 + h, b = self.first[i] + 1 + d, c, t, m = 2 * _TEMPLATES, most
         cdef Py_ssize_t gap = 0 if h == 0 else (d - h if h < d else h - d), verbs = 0, stops = 0
         cdef int shift = 64 - bits
         near = _mix(right, 16 + _steps(gap))
-        _templates(self.code + 5 * a, self.code + 5 * b, x)
+        _templates(head, token, self.columns, x)
         for t in range(_TEMPLATES):
             one = _mix(_mix(x[t], 1000 + t), right)
             out[2 * t] = <int> (one >> shift)
             out[2 * t + 1] = <int> (_mix(one, near) >> shift)
+        pair = _mix(x[11], right)  # of both coarse tags
+        for c in range(5, self.columns):
+            _further(head, token, c, x)
+            for t in range(_OF_EACH):
+                one = _mix(_mix(x[t], 2000 + 16 * c + t), right)
+                out[m], out[m + 1] = <int> (one >> shift), <int> (_mix(one, near) >> shift)
+                m += 2
         if gap <= 1:
             return m
-        pair = _mix(x[11], right)  # of both coarse tags
+        most = m + BETWEEN
         for c in range(min(a, b) + 1, max(a, b)):
             bit = (<uint64_t> 1) << self.tag[c]
             verbs += self.tag[c] == 0
             stops += self.tag[c] == 1
-            if not seen & bit and m < WIDTH - 2:
+            if not seen & bit and m < most:
                 seen |= bit
-                out[m] = <int> (_mix(_mix(pair, self.code[5 * c + 2]), 77) >> shift)
+                out[m] = <int> (_mix(_mix(pair, self.code[self.columns * c + 2]), 77) >> shift)
                 m += 1
         out[m] = <int> (_mix(_mix(pair, 16 * min(verbs, 3) + min(stops, 3)), 78) >> shift)
         return m + 1
@@ -130,7 +154,8 @@ cdef class Sentences:
     def scores(self, w, part, theta):
         """Scores of all arcs of the sentences ``part`` at the weights ``w`` into ``theta``, one after another.
 
-        An arc from a token to itself has ``-inf``. Cost: about seventy weights read for each arc.
+        An arc from a token to itself has ``-inf``. Cost: about seventy weights read for each arc, and ten for each
+        further attribute.
         """
         cdef Py_ssize_t i, j, d, h, at = 0, f, m, count = extent(part, "part", 0)
         cdef const Py_ssize_t* own = self.listed(part, count)

@@ -25,13 +25,30 @@ cdef enum:
     _PIECE = 64  # rows that are played at a time
 
 
+cdef double _stepped(
+    Loss loss, const double* f, const double* y, const double* middle, double mu, double* q, double* p, double* g,
+    double* risk, void* room
+) noexcept nogil:
+    """The proximal step of a row: ``<f, q - y> + risk(q) - mu/2 |q - middle|^2``, and its risk apart."""
+    cdef Py_ssize_t c
+    cdef double value, away
+    for c in range(loss.k):
+        g[c] = f[c] + mu * middle[c]
+    loss.prox(loss.k, g, mu, q, p, room)
+    risk[0] = value = loss.risk(q, room)
+    for c in range(loss.k):
+        away = q[c] - middle[c]
+        value += f[c] * (q[c] - y[c]) - 0.5 * mu * (away * away)
+    return value
+
+
 def smoothed_rows(Loss loss not None, scores, Y, omega, double mu, centre, Q, tight):
     """Proximal steps of all rows of ``scores`` (n, k) from ``centre`` into ``Q``; the smoothed losses, summed.
 
     Row ``i`` adds ``omega_i max_q <scores, q - y> + risk(q) - mu/2 |q - centre|^2``. ``Q`` holds strategies to begin
     with; the predictor's support goes into ``tight`` (n, options).
     """
-    cdef Py_ssize_t i, c, o, k = loss.k, options = loss.options, n = extent(scores, "scores", 0)
+    cdef Py_ssize_t i, o, k = loss.k, options = loss.options, n = extent(scores, "scores", 0)
     cdef const double* f = <const double*> matrix(scores, "scores", DOUBLE, n, k)
     cdef const double* y = <const double*> matrix(Y, "Y", DOUBLE, n, k)
     cdef const double* share = <const double*> vector(omega, "omega", DOUBLE, n)
@@ -42,24 +59,67 @@ def smoothed_rows(Loss loss not None, scores, Y, omega, double mu, centre, Q, ti
     cdef Scratch own = Scratch((k + options) * sizeof(double))
     cdef double* g = <double*> own.at
     cdef double* p = g + k
-    cdef double total = 0.0, value, away
+    cdef double total = 0.0, value, risk
     if not mu > 0.0:
         raise ValueError(f"mu must be positive; got {mu}")
     loss = loss.own(n)
     with nogil:
         for i in range(n):
             loss.at(i)
-            for c in range(k):
-                g[c] = f[i * k + c] + mu * middle[i * k + c]
-            loss.prox(k, g, mu, q + i * k, p, room.at)
-            value = loss.risk(q + i * k, room.at)
-            for c in range(k):
-                away = q[i * k + c] - middle[i * k + c]
-                value += f[i * k + c] * (q[i * k + c] - y[i * k + c]) - 0.5 * mu * (away * away)
+            value = _stepped(loss, f + i * k, y + i * k, middle + i * k, mu, q + i * k, p, g, &risk, room.at)
             for o in range(options):
                 marks[i * options + o] = p[o] > 0.0
             total += share[i] * value
     return total
+
+
+def proximal_rows(Loss loss not None, scores, codes, vertices, omega, double mu, centre, Q, tight):
+    """As :func:`smoothed_rows`, with all that a step of training asks for in one pass.
+
+    Returns the weighted sums of the smoothed losses, of what the predictors of the proximal steps secure,
+    ``max_q <f + L' p, q> - <f, y>``, which bounds the losses from above, and of ``risk(q)``. The label ``y`` of a row is
+    that row of ``vertices`` (labels, k) that ``codes`` (n,) names. Overwrites ``scores`` with the residuals
+    ``omega (q - y)``. Cost: a proximal step a row.
+    """
+    cdef Py_ssize_t i, c, o, k = loss.k, options = loss.options, n = extent(scores, "scores", 0)
+    cdef Py_ssize_t labels = extent(vertices, "vertices", 0)
+    cdef double* f = <double*> matrix_out(scores, "scores", DOUBLE, n, k)
+    cdef const Py_ssize_t* code = <const Py_ssize_t*> vector(codes, "codes", INDEX, n)
+    cdef const double* vertex = <const double*> matrix(vertices, "vertices", DOUBLE, labels, k)
+    cdef const double* share = <const double*> vector(omega, "omega", DOUBLE, n)
+    cdef const double* middle = <const double*> matrix(centre, "centre", DOUBLE, n, k)
+    cdef double* q = <double*> matrix_out(Q, "Q", DOUBLE, n, k)
+    cdef unsigned char* marks = <unsigned char*> matrix_out(tight, "tight", MARK, n, options)
+    cdef Scratch room = Scratch(loss.room_size())
+    cdef Scratch own = Scratch((2 * k + options) * sizeof(double))
+    cdef double* g = <double*> own.at
+    cdef double* reply = g + k
+    cdef double* p = reply + k
+    cdef const double* y
+    cdef double value, agreed, risk, smooth = 0.0, upper = 0.0, risks = 0.0
+    if not mu > 0.0:
+        raise ValueError(f"mu must be positive; got {mu}")
+    within(code, n, labels, "codes")
+    loss = loss.own(n)
+    with nogil:
+        for i in range(n):
+            loss.at(i)
+            y, agreed = vertex + code[i] * k, 0.0
+            value = _stepped(loss, f, y, middle, mu, q, p, g, &risk, room.at)
+            for o in range(options):
+                marks[o] = p[o] > 0.0
+            for c in range(k):
+                agreed += f[c] * y[c]
+            smooth += share[i] * value
+            for c in range(k):
+                g[c] = f[c]
+            value = loss.gain(p, g)
+            upper += share[i] * ((value + loss.reply(g, 0.0, reply)) - agreed)
+            risks += share[i] * risk
+            for c in range(k):
+                f[c] = share[i] * (q[c] - y[c])
+            f, middle, q, marks = f + k, middle + k, q + k, marks + options
+    return smooth, upper, risks
 
 
 def packed_tangents(Loss loss not None, double mu, omega, Q, tight, rows, packed, active):

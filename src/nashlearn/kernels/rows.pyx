@@ -75,17 +75,91 @@ cdef void _add(const real* x, double step, Py_ssize_t n, double* w) noexcept nog
         w[j] += step * x[j]
 
 
-cdef void _add_four(
-    const real* x, Py_ssize_t d, double bias, const double* r, Py_ssize_t k, double* G
+cdef void _scores_of_four(
+    const real* x, Py_ssize_t d, const double* W, Py_ssize_t m, Py_ssize_t k, double* f
 ) noexcept nogil:
-    """Add ``r_i x_i'`` of four adjacent rows to ``G`` (k, d + 1): they share each load and store of it."""
+    """Products of four adjacent rows with ``m`` adjacent classes, 1 to 3, into ``f`` (4, k): loads are shared by all."""
     cdef const real* x1 = x + d
     cdef const real* x2 = x + 2 * d
     cdef const real* x3 = x + 3 * d
-    cdef Py_ssize_t c, j
-    cdef double r0, r1, r2, r3
+    cdef const double* v = W + (d + 1 if m > 1 else 0)
+    cdef const double* u = W + (2 * (d + 1) if m > 2 else 0)
+    cdef double a0 = 0.0, a1 = 0.0, a2 = 0.0, a3 = 0.0, b0 = 0.0, b1 = 0.0, b2 = 0.0, b3 = 0.0
+    cdef double c0 = 0.0, c1 = 0.0, c2 = 0.0, c3 = 0.0
+    cdef Py_ssize_t j
+    if m == 3:
+        for j in range(d):
+            a0 += x[j] * W[j]
+            a1 += x1[j] * W[j]
+            a2 += x2[j] * W[j]
+            a3 += x3[j] * W[j]
+            b0 += x[j] * v[j]
+            b1 += x1[j] * v[j]
+            b2 += x2[j] * v[j]
+            b3 += x3[j] * v[j]
+            c0 += x[j] * u[j]
+            c1 += x1[j] * u[j]
+            c2 += x2[j] * u[j]
+            c3 += x3[j] * u[j]
+        f[2], f[k + 2], f[2 * k + 2], f[3 * k + 2] = c0, c1, c2, c3
+    elif m == 2:
+        for j in range(d):
+            a0 += x[j] * W[j]
+            a1 += x1[j] * W[j]
+            a2 += x2[j] * W[j]
+            a3 += x3[j] * W[j]
+            b0 += x[j] * v[j]
+            b1 += x1[j] * v[j]
+            b2 += x2[j] * v[j]
+            b3 += x3[j] * v[j]
+    else:
+        for j in range(d):
+            a0 += x[j] * W[j]
+            a1 += x1[j] * W[j]
+            a2 += x2[j] * W[j]
+            a3 += x3[j] * W[j]
+    f[0], f[k], f[2 * k], f[3 * k] = a0, a1, a2, a3
+    if m > 1:
+        f[1], f[k + 1], f[2 * k + 1], f[3 * k + 1] = b0, b1, b2, b3
+
+
+cdef void _all_of_four(
+    const real* x, Py_ssize_t d, double bias, const double* W, Py_ssize_t k, double* f
+) noexcept nogil:
+    """Scores (4, k) of four adjacent rows."""
+    cdef Py_ssize_t c = 0, i, m
+    while c < k:
+        m = 2 if k - c == 4 else min(k - c, <Py_ssize_t> 3)
+        _scores_of_four(x, d, W + c * (d + 1), m, k, f + c)
+        c += m
+    for i in range(4):
+        for c in range(k):
+            f[i * k + c] += bias * W[c * (d + 1) + d]
+
+
+cdef void _add_four(
+    const real* x, Py_ssize_t d, double bias, const double* r, Py_ssize_t k, double* G
+) noexcept nogil:
+    """Add ``r_i x_i'`` of four adjacent rows to ``G`` (k, d + 1), two classes at a time: they share each load of it."""
+    cdef const real* x1 = x + d
+    cdef const real* x2 = x + 2 * d
+    cdef const real* x3 = x + 3 * d
+    cdef Py_ssize_t c = 0, j
+    cdef double r0, r1, r2, r3, s0, s1, s2, s3
     cdef double* g
-    for c in range(k):
+    cdef double* h
+    while c + 2 <= k:
+        g = G + c * (d + 1)
+        h = g + d + 1
+        r0, r1, r2, r3 = r[c], r[k + c], r[2 * k + c], r[3 * k + c]
+        s0, s1, s2, s3 = r[c + 1], r[k + c + 1], r[2 * k + c + 1], r[3 * k + c + 1]
+        for j in range(d):
+            g[j] += (r0 * x[j] + r1 * x1[j]) + (r2 * x2[j] + r3 * x3[j])
+            h[j] += (s0 * x[j] + s1 * x1[j]) + (s2 * x2[j] + s3 * x3[j])
+        g[d] += bias * ((r0 + r1) + (r2 + r3))
+        h[d] += bias * ((s0 + s1) + (s2 + s3))
+        c += 2
+    if c < k:
         g = G + c * (d + 1)
         r0, r1, r2, r3 = r[c], r[k + c], r[2 * k + c], r[3 * k + c]
         for j in range(d):
@@ -137,7 +211,7 @@ cdef class Dense(Rows):
 
     def all_scores(self, W, out):
         """Scores (n, k) of all rows, written into ``out``; ``W`` is (k, d + 1). Faster than BLAS where it is small."""
-        cdef Py_ssize_t i, c, k = extent(out, "out", 1)
+        cdef Py_ssize_t i = 0, c, k = extent(out, "out", 1)
         cdef double* f = <double*> matrix_out(out, "out", DOUBLE, self.n, k)
         cdef const double* w = self.weights(W, k)
         cdef Scratch room = Scratch(k * sizeof(Py_ssize_t))
@@ -145,8 +219,15 @@ cdef class Dense(Rows):
         with nogil:
             for c in range(k):
                 classes[c] = c
-            for i in range(self.n):
+            while i + 4 <= self.n:
+                if self.single:
+                    _all_of_four(<const float*> self.at + i * self.d, self.d, self.bias, w, k, f + i * k)
+                else:
+                    _all_of_four(<const double*> self.at + i * self.d, self.d, self.bias, w, k, f + i * k)
+                i += 4
+            while i < self.n:
                 self.scores(i, w, k, classes, k, f + i * k)
+                i += 1
 
     def add_moments(self, residual, G):
         """Add ``residual_i x_i'`` of all rows to ``G`` (k, d + 1). Faster than BLAS where it is small."""

@@ -7,6 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from nashlearn.report.sections import Unit
 from nashlearn.report.structured import Structured
 from nashlearn.report.summary import Page, PageOptions
 
@@ -43,7 +44,7 @@ def tracking_report_data(
         Of whole tracks, as ``{"this model": score_tracks(truth, tracks)}``, shown as a table.
     baselines : mapping of names to rules, optional
         A rule answers a :class:`nashlearn.tracking.Moment` with the box of each track, -1 for none.
-    title, facts, confidence, random_state
+    title, facts, confidence, random_state, learning
         As in :mod:`nashlearn.report`.
     """
     from nashlearn.tracking import by_matcher
@@ -71,7 +72,7 @@ def tracking_report_data(
     drawn = judged.shown("boxes", "Matched boxes", draw)
     sections.append({**drawn, "origin": [0.0, 0.0] if frame_size is not None else low, "size": size})
     # Frames that follow each other are no independent draws.
-    return judged.report("tracking", measures, sections, "wrong links per box", None)
+    return judged.report("tracking", measures, sections, Unit("wrong links", percent=True), None)
 
 
 def _step(boxes: Any, moment: Any, truth: np.ndarray, answer: np.ndarray) -> dict[str, Any]:

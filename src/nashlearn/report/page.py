@@ -12,9 +12,12 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["explorer_html", "plain", "report_html", "write_explorer", "write_report", "write_whole"]
+__all__ = ["explorer_html", "plain", "report_html", "short", "write_explorer", "write_report", "write_whole"]
 
-_REPORT = ("charts.js", "compare.js", "proofs.js", "tasks.js", "matrix.js", "examples.js", "report.js")
+_REPORT = (
+    "charts.js", "compare.js", "proofs.js", "curves.js", "weights.js", "tasks.js", "matrix.js", "examples.js",
+    "report.js",
+)  # fmt: skip
 _EXPLORER = ("charts.js", "game.js", "surface.js", "model.js", "plot.js", "explorer.js")
 
 
@@ -29,6 +32,11 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if np.isfinite(value) else None
     return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def short(values: Any, figures: int = 5) -> list[Any]:
+    """An array as nested lists of numbers with as many figures as a chart or a table can show: pages stay light."""
+    return np.vectorize(lambda one: float(f"{one:.{figures}g}"), otypes=[float])(values).tolist()
 
 
 def report_html(data: Mapping[str, Any]) -> str:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nashlearn.certificates import Losses, mean_bounds
 
 __all__ = [
-    "Measure", "certificate", "comparison", "confusion", "likely", "new_data", "positions", "risk", "smoothing_of",
-    "strings", "thinned",
+    "Measure", "Unit", "certificate", "comparison", "confusion", "likely", "new_data", "positions", "present", "risk",
+    "smoothing_of", "strings", "thinned",
 ]  # fmt: skip
 
 _REPLICATES = 2000
@@ -20,8 +20,16 @@ _BLOCK = 1 << 21  # numbers in a block of replicates
 _POINTS = 400  # of a curve: more than a screen shows
 _RADII = 101  # at which the worst case is shown
 _CONFIDENCES = (0.5, 0.8, 0.9, 0.95, 0.99)
+_SAID = 0.95  # at which the worst case has to say something
 _EXAMPLES = 4  # of a cell that costs something
 _SHOWN = 24  # classes of a matrix that still reads as one
+
+
+class Unit(NamedTuple):
+    """In what losses are said: in words, and whether as shares of 100 %."""
+
+    name: str
+    percent: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,9 +80,17 @@ def _interval(values: np.ndarray, confidence: float) -> dict[str, float]:
 
 
 def comparison(
-    names: Sequence[str], measures: Sequence[Measure], unit: str, confidence: float, random_state: int
+    names: Sequence[str],
+    measures: Sequence[Measure],
+    unit: str,
+    confidence: float,
+    random_state: int,
+    absent: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Measures of the model, which comes first, and of its baselines, with bootstrap intervals."""
+    """Measures of the model, which comes first, and of its baselines, with bootstrap intervals.
+
+    ``absent`` are the names of baselines whose packages are not installed.
+    """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1; got {confidence!r}.")
     tables = []
@@ -98,6 +114,7 @@ def comparison(
         "confidence": confidence,
         "replicates": _REPLICATES,
         "measures": tables,
+        "absent": list(absent),
     }
 
 
@@ -188,39 +205,44 @@ def smoothing_of(estimator: Any) -> float:
     return float(getattr(estimator, "smoothing_", getattr(estimator, "smoothing", 0.0)))
 
 
-def risk(estimator: Any, unit: str, measured: float | None, largest: float | None) -> dict[str, Any]:
-    """Worst-case risk at radii, those of confidences among them where they are known.
+def risk(estimator: Any, unit: Unit, measured: float | None) -> dict[str, Any] | None:
+    """Worst-case risk at radii, those of confidences among them; None where that would say nothing.
+
+    It says something where the bound at the radius that chance stays within, with 95 % confidence, is below what can be
+    secured without looking at any data, which is the value of the game at scores 0, and not below what was measured.
 
     Parameters
     ----------
     measured : float, optional
         What the randomised answers cost on the evaluated data.
-    largest : float, optional
-        What an answer can cost at most: bounds above it say nothing.
     """
-    base = float(estimator.worst_case_risk(0.0))
-    slope = float(estimator.worst_case_risk(1.0)) - base
-    radius_of = getattr(estimator, "moment_radius", None)
-    radii = [float(radius_of(c)) for c in _CONFIDENCES] if radius_of else []
-    reach = 1.15 * radii[-1] if radii else (max(base, 0.1) / slope if slope > 0 else 1.0)
-    every = np.unique([*np.linspace(0.0, reach, _RADII), *radii]) if np.isfinite(reach) else np.zeros(1)
+    if not hasattr(estimator, "moment_radius"):
+        return None
+    radii = [float(estimator.moment_radius(c)) for c in _CONFIDENCES]
+    bound = float(estimator.worst_case_risk(radii[_CONFIDENCES.index(_SAID)])) if np.isfinite(radii).all() else np.inf
+    secured = float(estimator._game.solve(np.zeros((1, len(estimator.classes_)))).value[0])
+    if not (0.0 if measured is None else measured) <= bound < secured:
+        return None
+    every = np.unique([*np.linspace(0.0, 1.15 * radii[-1], _RADII), *radii])
     return {
         "type": "risk",
         "title": "Other labels at the same inputs",
-        "unit": unit,
+        "unit": unit.name,
+        "percent": unit.percent,
         "points": [[r, float(estimator.worst_case_risk(r))] for r in every.tolist()],
-        "marks": [[c, r] for c, r in zip(_CONFIDENCES, radii, strict=False)],
+        "marks": [[c, r] for c, r in zip(_CONFIDENCES, radii, strict=True)],
         "measured": measured,
-        "largest": largest,
+        "secured": secured,
     }
 
 
-def new_data(losses: Losses, confidence: float, unit: str, examples: str) -> dict[str, Any]:
+def new_data(losses: Losses, confidence: float, unit: Unit, examples: str) -> dict[str, Any]:
     """Bounds of the true mean loss, from the examples of the report, which the model was not trained on."""
     return {
         "type": "new_data",
         "title": "On new data",
-        "unit": unit,
+        "unit": unit.name,
+        "percent": unit.percent,
         "examples": examples,
         "confidence": confidence,
         "largest": losses.high,
@@ -242,6 +264,14 @@ def positions(answers: Sequence[Any], possible: Sequence[Any], who: str, why: st
         return np.array([position[answer] for answer in answers], dtype=np.int64)
     except KeyError as error:
         raise ValueError(f"{who} {error.args[0]!r}, which {why}: {possible}.") from None
+
+
+def present(baselines: Mapping[str, Any] | None) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The baselines that there are, and the names of those that are None: their packages are not installed."""
+    given = dict(baselines or {})
+    return {name: one for name, one in given.items() if one is not None}, tuple(
+        name for name, one in given.items() if one is None
+    )
 
 
 def strings(names: Mapping[Any, str] | None, labels: Sequence[Any]) -> list[str]:

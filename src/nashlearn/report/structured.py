@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nashlearn.certificates import Losses
-from nashlearn.report.sections import Measure
+from nashlearn.report.sections import Measure, Unit
 from nashlearn.report.summary import Page
 
 __all__ = ["Structured", "answered"]
@@ -68,11 +68,10 @@ class Structured:
         return Losses(self.mistakes[parts > 0] / parts[parts > 0], 0.0, 1.0)
 
     def report(
-        self, kind: str, measures: Any, sections: list[Any], unit: str, losses: Losses | None, largest: float = 1.0
+        self, kind: str, measures: Any, sections: list[Any], unit: Unit, losses: Losses | None
     ) -> dict[str, Any]:
-        """The whole report; ``unit`` and ``largest`` are those of the worst case, ``losses`` those of examples."""
-        worst = (unit, None, largest)
-        return self.page.report(kind, self.model, self.answers, measures, self.unit, sections, worst, losses)
+        """The whole report; ``losses`` are those of examples, in ``unit``."""
+        return self.page.report(kind, self.model, self.answers, measures, self.unit, sections, None, losses, unit)
 
 
 def answered(model: Any, baselines: Mapping[str, Any] | None, X: Any, sizes: list[int]) -> dict[str, list[np.ndarray]]:

@@ -1,8 +1,8 @@
-"""What stands at the top of a report: the cost, the certificate and the guarantee, in words."""
+"""What stands at the top of a report: the cost, the best baseline, what is proven, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from nashlearn.certificates import Losses
 from nashlearn.report.page import plain
-from nashlearn.report.sections import certificate, comparison, new_data, risk, smoothing_of
+from nashlearn.report.sections import Unit, certificate, comparison, new_data, risk, smoothing_of
 
 __all__ = ["Page", "PageOptions", "figure"]
 
@@ -39,16 +39,19 @@ class PageOptions(TypedDict, total=False):
     facts: Mapping[str, Any] | None
     confidence: float
     random_state: int
+    learning: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)
 class Page:
-    """What heads a report, and how its intervals are drawn."""
+    """What heads a report, how its intervals are drawn, a learning curve, and baselines that are not installed."""
 
     title: str
     facts: Mapping[str, Any] | None = None
     confidence: float = 0.95
     random_state: int = 0
+    learning: Mapping[str, Any] | None = None
+    absent: Sequence[str] = ()
 
     def report(
         self,
@@ -58,23 +61,26 @@ class Page:
         measures: Any,
         unit: str,
         own: list[Any],
-        worst: Any,
+        measured: float | None,
         losses: Losses | None,
+        loss_unit: Unit,
     ) -> dict[str, Any]:
-        """The whole of a report as plain data: a summary, comparison, sections of its own, certificate and worst case.
+        """The whole of a report as plain data: a summary, comparison, sections of its own, what is proven.
 
-        ``worst`` has the unit of the worst case, what was measured of it and the largest cost. ``losses`` are those of
-        the examples, None where they are not independent: no bound for new data follows from those.
+        ``measured`` is what the randomised answers cost. ``losses`` are those of the examples, in ``loss_unit``, None
+        where they are not independent: no bound for new data follows from those. Sections that are None are left out.
         """
         from nashlearn import __version__
 
-        compared = comparison(list(names), measures, unit, self.confidence, self.random_state)
-        proofs = [certificate(model), risk(model, *worst)]
-        said = [_cost(compared), _against(compared), _certified(proofs[0]), _guaranteed(proofs[1])]
-        if losses is not None:
-            proofs.insert(0, new_data(losses, self.confidence, worst[0], unit))
-            said[-1] = _on_new_data(proofs[0])
-        sections = [compared, *own, *proofs]
+        compared = comparison(list(names), measures, unit, self.confidence, self.random_state, self.absent)
+        trained = certificate(model)
+        said = [_cost(compared), _against(compared), _certified(trained)]
+        learning = None if self.learning is None else {**self.learning, "loss": loss_unit._asdict()}
+        bounds = None if losses is None else new_data(losses, self.confidence, loss_unit, unit)
+        if bounds is not None:
+            said.append(_on_new_data(bounds))
+        found_sections = (compared, *own, learning, bounds, trained, risk(model, loss_unit, measured))
+        sections = [section for section in found_sections if section is not None]
         facts = {**(self.facts or {}), **_parameters(model)}
         found = {
             "kind": kind,
@@ -97,7 +103,7 @@ def _cost(compared: Mapping[str, Any]) -> Said:
     measure = compared["measures"][0]
     value, low, high = (figure(measure["rows"][0][name], measure["percent"]) for name in ("value", "low", "high"))
     seen = f"{compared['n']:,} {compared['unit']}"
-    confidence = f"{100 * compared['confidence']:g} % interval"
+    confidence = f"{100 * compared['confidence']:g}\u00a0% interval"
     words = f"{measure['name']} {value} on {seen}, with a {confidence} from {low} to {high}."
     return (measure["name"], value, f"{low} to {high}, {seen}"), words
 
@@ -126,34 +132,21 @@ def _certified(section: Mapping[str, Any]) -> Said:
     if not np.isfinite(gap):
         return card, "Training gave no certificate."
     smooth = " of the smoothed game" if section["smoothing"] else ""
-    reached = "as near as was asked" if gap <= tol else f"not as near as the {figure(tol, True)} asked: train longer"
     within = "0.001 %" if gap < 1e-5 else figure(gap, True)
-    return card, f"Training is proven to be within {within} of the best objective{smooth}, {reached}."
+    words = f"Training is proven to be within {within} of the best objective{smooth}"
+    if gap > tol:
+        return card, f"{words}, which misses the tolerance of {figure(tol, True)}: train longer."
+    return card, f"{words}, which meets the tolerance of {figure(tol, True)}."
 
 
 def _on_new_data(section: Mapping[str, Any]) -> Said:
-    lower, upper, unit = figure(section["lower"]), figure(section["upper"]), section["unit"]
-    confidence = f"{100 * section['confidence']:g} % confidence"
+    lower, upper = (figure(section[name], section["percent"]) for name in ("lower", "upper"))
+    unit = section["unit"]
+    confidence = f"{100 * section['confidence']:g}\u00a0% confidence"
     words = (
         f"On new {section['examples']}, drawn like these, it has between {lower} and {upper} {unit}, with {confidence}."
     )
     return ("New data", upper, f"{unit} at most, with {confidence}"), words
-
-
-def _guaranteed(section: Mapping[str, Any]) -> Said:
-    bounds, unit, largest = dict(map(tuple, section["points"])), section["unit"], section["largest"]
-    base = bounds[0.0]
-    said = f"If new labels have the moments of the training data, randomised answers have at most {figure(base)} {unit}"
-    marks = dict(map(tuple, section["marks"]))
-    if 0.95 not in marks:
-        words = f"{said}, whatever else the distribution does."
-        return ("Worst case", figure(base), f"{unit} at most, for the training moments"), words
-    bound = bounds.get(marks[0.95], np.nan)
-    note, chance = f"{unit} at most, with 95 % confidence", f"at most {figure(bound)}."
-    if largest is not None and not bound < largest:
-        note = f"above the largest cost, {figure(largest)}: too few rows to say more"
-        chance = "the bound says nothing: too few rows."
-    return ("Worst case", figure(bound), note), f"{said}; allowing for chance with 95 % confidence, {chance}"
 
 
 def _parameters(estimator: Any) -> dict[str, Any]:

@@ -1,14 +1,15 @@
-"""What the report of a tagger holds: tags right and wrong, whole phrases, tagged sequences."""
+"""What the report of a tagger holds: whole phrases, tags right and wrong, tagged sequences."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 import numpy as np
 
 from nashlearn.certificates import Losses, price_range
-from nashlearn.report.sections import Measure, confusion, likely, positions
+from nashlearn.report.sections import Measure, Unit, confusion, likely, positions, present
 from nashlearn.report.structured import Structured, answered
 from nashlearn.report.summary import Page, PageOptions
 
@@ -27,7 +28,8 @@ def tagging_report_data(
 ) -> dict[str, Any]:
     """The report of a :class:`nashlearn.NashTagger`, with tagged sequences.
 
-    Where the tags mark phrases (B-X, I-X, O) the F1 of whole phrases is compared too.
+    Where the tags mark phrases (B-X, I-X, O), it is about whole phrases first: their F1, precision and recall, and then
+    tags. A phrase is right where its first and last token and its kind are.
 
     Parameters
     ----------
@@ -38,39 +40,35 @@ def tagging_report_data(
     tokens : sequence of sequences of str
         What is shown of each position.
     baselines : mapping of names to fitted taggers or to lists of labels, optional
-    title, facts, confidence, random_state
+        See :func:`tagging_baselines`.
+    title, facts, confidence, random_state, learning
         As in :mod:`nashlearn.report`.
     """
     from nashlearn.games.catalogue import named_costs
-    from nashlearn.tagging import mark_phrases, phrases
+    from nashlearn.tagging import mark_phrases
 
     sizes = [len(labels) for labels in y]
     if [len(one) for one in tokens] != sizes:
         raise ValueError("tokens must hold one text for each label of y.")
-    answers = answered(model, baselines, X, sizes)
+    peers, absent = present(baselines)
+    answers = answered(model, peers, X, sizes)
     own = answers["this model"]
     truth, known = [np.asarray(labels) for labels in y], model.classes_.tolist()
-    judged = Structured(Page(title, **options), model, truth, answers, "sequences")
+    judged = Structured(Page(title, absent=absent, **options), model, truth, answers, "sequences")
     labels = known + sorted({label for one in truth for label in one.tolist()} - set(known))
     costs = named_costs(model.loss, len(known)) if isinstance(model.loss, str) else np.asarray(model.loss, dtype=float)
     costs = np.hstack([costs, np.full((len(known), len(labels) - len(known)), costs.max())])
     codes, given = _coded(truth, labels), _coded(own, labels)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    measures, unit, losses = [judged.wrong("Wrong tags")], "wrong tags per token", judged.shares()
+    measures, unit, losses = [judged.wrong("Wrong tags")], Unit("wrong tags", percent=True), judged.shares()
     if not np.array_equal(costs[:, : len(known)], 1.0 - np.eye(len(known))):
-        unit = "cost per token"
+        unit = Unit("cost per token")
         paid = judged.stacked(lambda one: (np.add.reduceat(costs[_coded(one, known), codes], starts), sizes))
         measures.insert(0, Measure("Mean cost", *paid))
         losses = Losses(paid[0][:, 0] / paid[1][:, 0], *price_range(costs))
-    if mark_phrases(labels):
-        marked = [phrases(one) for one in truth]
-
-        def shared(answer: list[np.ndarray]) -> tuple[Any, Any]:
-            pairs = [(phrases(one), there) for one, there in zip(answer, marked, strict=True)]
-            return [2.0 * len(a & b) for a, b in pairs], [float(len(a) + len(b)) for a, b in pairs]
-
-        found = judged.stacked(shared)
-        measures.append(Measure("F1 of phrases", *found, lower_is_better=False, percent=True))
+    marked = _Phrases(truth) if mark_phrases(labels) else None
+    if marked is not None:
+        measures = [*marked.measures(judged), *measures]
     sentence = np.repeat(np.arange(len(sizes)), sizes)
     texts = list(map(str, labels))
 
@@ -93,10 +91,48 @@ def tagging_report_data(
         ]
 
     sections = [
+        None if marked is None else marked.by_kind(own),
         judged.shown("sequences", "Tagged sequences", draw),
         confusion(given, codes, texts[: len(known)], texts, costs, "tokens", lambda cell: list(map(in_context, cell))),
     ]
-    return judged.report("tagging", measures, sections, unit, losses, float(costs.max()))
+    return judged.report("tagging", measures, sections, unit, losses)
+
+
+class _Phrases:
+    """True phrases, and how many of them answers have."""
+
+    def __init__(self, truth: Sequence[np.ndarray]):
+        from nashlearn.tagging import phrases
+
+        self._read = phrases
+        self.truth = [phrases(one) for one in truth]
+
+    def measures(self, judged: Structured) -> list[Measure]:
+        """F1, precision and recall of each model."""
+
+        def counted(answer: Sequence[np.ndarray]) -> np.ndarray:
+            pairs = [(self._read(one), there) for one, there in zip(answer, self.truth, strict=True)]
+            return np.array([[len(a & b), len(a), len(b)] for a, b in pairs], dtype=float)
+
+        counts = np.array([counted(one) for one in judged.answers.values()])  # (models, examples, 3)
+        right, given, wanted = counts.transpose(2, 1, 0)
+        ratios = {
+            "F1 of phrases": (2.0 * right, given + wanted),
+            "Precision": (right, given),
+            "Recall": (right, wanted),
+        }
+        return [Measure(name, *pair, lower_is_better=False, percent=True) for name, pair in ratios.items()]
+
+    def by_kind(self, answer: Sequence[np.ndarray]) -> dict[str, Any]:
+        """Phrases of each kind: in the data, given, and right."""
+        there, given, right = Counter[str](), Counter[str](), Counter[str]()
+        for one, true in zip(answer, self.truth, strict=True):
+            own = self._read(one)
+            for count, some in ((there, true), (given, own), (right, own & true)):
+                count.update(kind for _, _, kind in some)
+        kinds = sorted(there | given, key=lambda kind: (-there[kind], kind))
+        rows = [[kind or "(no name)", there[kind], given[kind], right[kind]] for kind in kinds]
+        return {"type": "phrases", "title": "Phrases by kind", "rows": rows}
 
 
 def _coded(labels: Sequence[np.ndarray], known: list[Any]) -> np.ndarray:

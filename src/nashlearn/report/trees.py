@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from nashlearn.report.sections import Measure
+from nashlearn.report.sections import Measure, Unit, present
 from nashlearn.report.structured import Structured, answered
 from nashlearn.report.summary import Page, PageOptions
 
@@ -38,18 +38,19 @@ def parsing_report_data(
     relations : sequence of sequences of str, optional
         Predicted relations, say of a :class:`nashlearn.parsing.ArcLabeller`; then labelled attachment is shown too.
     baselines : mapping of names to fitted parsers or to lists of heads, optional
-    title, facts, confidence, random_state
+    title, facts, confidence, random_state, learning
         As in :mod:`nashlearn.report`.
     """
     truth = [sentence.heads for sentence in sentences]
     sizes = [len(heads) for heads in truth]
+    given, absent = present(baselines)
     peers = {
         "previous word": [np.arange(n) for n in sizes],
         "next word": [np.append(np.arange(2, n + 1), 0) for n in sizes],
-        **(baselines or {}),
+        **given,
     }
     answers = answered(model, peers, X, sizes)
-    judged = Structured(Page(title, **options), model, truth, answers, "sentences")
+    judged = Structured(Page(title, absent=absent, **options), model, truth, answers, "sentences")
     top, bottom, own = judged.top, judged.bottom, answers["this model"]
     measures = [
         judged.wrong("Wrong heads"),
@@ -80,7 +81,7 @@ def parsing_report_data(
         ]
 
     sections = [judged.shown("trees", "Trees", draw), _by_length(own, truth)]
-    return judged.report("parsing", measures, sections, "wrong heads per word", judged.shares())
+    return judged.report("parsing", measures, sections, Unit("wrong heads", percent=True), judged.shares())
 
 
 def _by_length(answers: Sequence[np.ndarray], truth: Sequence[np.ndarray]) -> dict[str, Any]:

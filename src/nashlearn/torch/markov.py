@@ -14,7 +14,7 @@ from torch import Tensor
 
 from nashlearn.game import Equilibrium
 from nashlearn.games._check import cost_matrix
-from nashlearn.games.catalogue import LOSSES
+from nashlearn.games.catalogue import LOSSES, suggested_name
 from nashlearn.games.networks.game import check_edges
 from nashlearn.torch import chains, ops
 from nashlearn.torch.checks import as_array, check_settings, lengths_of, reduced
@@ -140,9 +140,10 @@ def _rule(loss: Any) -> Rule:
         return loss
     if isinstance(loss, str):
         if loss not in LOSSES:
-            raise ValueError(f"loss must be one of {', '.join(LOSSES)} or a cost matrix; got {loss!r}")
+            known = f"{', '.join(LOSSES)} or a cost matrix"
+            raise ValueError(f"loss must be one of {known}; got {loss!r}.{suggested_name(loss)}")
         return Rule(loss, torch.empty(0, dtype=torch.float64))
-    return Rule("", torch.tensor(cost_matrix(as_array(loss)), dtype=torch.float64))
+    return Rule("", torch.tensor(cost_matrix(as_array(loss), "loss"), dtype=torch.float64))
 
 
 def markov_loss(

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from nashlearn.games._check import cost_matrix, label_values
-from nashlearn.games.catalogue import NAMED
+from nashlearn.games.catalogue import NAMED, suggested_name
 from nashlearn.games.rows.abstain import Abstain
 from nashlearn.games.rows.ordinal import Absolute, Squared
 from nashlearn.games.rows.simplex import SimplexGame
@@ -58,7 +58,8 @@ def specify(loss: Any, *, values: Any = None, abstain_cost: float = 0.5) -> Spec
         raise ValueError(f"values are the positions of ordered labels, for 'absolute' and 'squared'; loss is {loss!r}")
     if isinstance(loss, str):
         if loss not in NAMED:
-            raise ValueError(f"loss must be one of {', '.join(NAMED)}, a cost matrix or a game; got {loss!r}")
+            known = f"{', '.join(NAMED)}, a cost matrix or a game"
+            raise ValueError(f"loss must be one of {known}; got {loss!r}.{suggested_name(loss)}")
         if loss == "abstain":
             price = float(abstain_cost)
             if not (np.isfinite(price) and price >= 0):
@@ -76,5 +77,5 @@ def specify(loss: Any, *, values: Any = None, abstain_cost: float = 0.5) -> Spec
         raise ValueError(
             f"loss must be a game of single labels; {type(loss).__name__} is one for nashlearn.torch.GameLoss"
         )
-    L = cost_matrix(as_array(loss))
+    L = cost_matrix(as_array(loss), "loss")
     return Specification("cost", _numbers(L), n_labels=L.shape[1])

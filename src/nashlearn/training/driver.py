@@ -17,7 +17,7 @@ import numpy as np
 
 from nashlearn.training.checkpoint import Checkpoint
 from nashlearn.training.penalties import SQUARED, Penalty
-from nashlearn.training.progress import Progress, Round, scaling_advice
+from nashlearn.training.progress import Progress, Round, Watch, scaling_advice
 from nashlearn.training.state import packed, unpacked
 
 __all__ = ["Method", "Offer", "Run", "Trained", "train"]
@@ -171,8 +171,8 @@ class Method:
         return nullcontext()
 
     def advice(self, run: Run, scaling: Callable[[], str]) -> str:
-        """What could be done about a gap above ``tol``."""
-        return f"Raise max_iter or alpha, or {scaling()}."
+        """What could be done about a gap above ``tol``: which limit to raise, and by how much."""
+        return f"Raise {run.progress.longer(run.tol, self.unit) or 'tol'}, or alpha, or {scaling()}."
 
 
 def train(
@@ -190,6 +190,7 @@ def train(
     checkpoint: Checkpoint | None = None,
     advice: Callable[[], str] = scaling_advice,
     unit: float = 1.0,
+    watch: Watch | None = None,
 ) -> Trained:
     """Minimise the method's penalty plus the mean loss to a relative duality gap of ``tol``, or warn.
 
@@ -214,6 +215,8 @@ def train(
         Returns what to say about the scale of the features if training fails.
     unit : float
         Positive.
+    watch : callable, optional
+        Called after each round with it and with the best weights so far; returns what to print besides.
     """
     lacking = [name for name in method.needs if not hasattr(problem, name)]
     if lacking:
@@ -230,6 +233,7 @@ def train(
         bound=0.0 if problem.complete else -np.inf,  # costs are not negative, and so is no loss of a known label
         unit=unit,
         remark=method.penalty.remark,
+        watch=watch,
     )
     rng = np.random.default_rng() if random_state is None else random_state
     alpha = problem.alpha if alpha is None else alpha
@@ -249,7 +253,7 @@ def train(
             progress.keep(*offer)
         interrupted = True
         progress.interrupted()
-    progress.warn_unless(tol, lambda: method.advice(run, advice), method.unit)
+    progress.warn_unless(tol, lambda: "" if interrupted else method.advice(run, advice), method.unit)
     w, Q = progress.w, method.dual_point(state)
     found = Trained(
         w, Q, alpha, method.norm(problem, w), progress.primal, progress.gap, progress.n_iter, progress.rounds,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nashlearn.kernels.newton import smoothed_rows, tempered_rows
+from nashlearn.kernels.newton import proximal_rows, tempered_rows
 from nashlearn.training.designs.row_products import rows_of, squared_norms
 from nashlearn.training.objective import Evaluation, evaluation, summed
 from nashlearn.training.rounding import EXTRA, UNIT, rounding
@@ -199,17 +199,21 @@ class Problem:
 
     def smoothed(
         self, w: np.ndarray, mu: float, centre: np.ndarray, Q: np.ndarray, tight: np.ndarray
-    ) -> tuple[float, float, np.ndarray]:
-        """The smoothed objective and ``P`` at ``w``, and the moments of the new ``Q``.
+    ) -> tuple[float, float, float, np.ndarray]:
+        """The smoothed objective and a bound of ``P`` at ``w``, and ``D(Q)`` with the moments of the new ``Q``.
 
-        Writes each row's proximal step from ``centre`` into ``Q`` and the predictor's support into ``tight``.
+        Writes each row's proximal step from ``centre`` into ``Q`` and the predictor's support into ``tight``. The bound
+        is what the predictors of these steps secure: no game is solved for it. A block is read once for both products.
         """
-        G = np.zeros(self.design.shape)
-        smooth = primal = 0.5 * self.alpha * _square(w)
+        G, totals = np.zeros(self.design.shape), np.zeros(3)
+        codes = self.y.astype(np.intp, copy=False)
         for part, block in self.blocks():
-            scores, Y, omega = self.design.scores(block, w), self.truth(part), self.omega[part]
+            scores = np.ascontiguousarray(self.design.scores(block, w))
             loss = self.game.part(part).params.compiled()
-            smooth += smoothed_rows(loss, scores, Y, omega, mu, centre[part], Q[part], tight[part])
-            primal += float(self._losses(part, scores, Y) @ omega)
-            self.design.add_moments(block, omega[:, None] * (Q[part] - Y), G)
-        return smooth, primal, G
+            totals += proximal_rows(
+                loss, scores, codes[part], self._vertices, self.omega[part], mu, centre[part], Q[part], tight[part]
+            )
+            self.design.add_moments(block, scores, G)
+        smooth, upper, risk = totals.tolist()
+        penalty = 0.5 * self.alpha * _square(w)
+        return penalty + smooth, penalty + upper, risk - 0.5 * _square(G) / self.alpha, G

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -14,8 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from nashlearn.training.checkpoint import Saved
 from nashlearn.training.heartbeat import PATIENCE, beating
+from nashlearn.training.outlook import Seen, in_words, outlook, roughly
 
-__all__ = ["Progress", "Round", "relative_gap", "scaling_advice"]
+__all__ = ["Progress", "Round", "Watch", "relative_gap", "scaling_advice"]
 
 _TINY = float(np.finfo(np.float64).tiny)  # Python's: an objective of 0 has an infinite gap, not an overflow
 _BLOCK = 4096  # rows whose features are squared at once
@@ -44,6 +46,10 @@ class Round(NamedTuple):
     objective: float
     bound: float
     gap: float
+
+
+# Sees the weights after each round, and returns what to print of them.
+Watch = Callable[[Round, np.ndarray], str]
 
 
 def relative_gap(primal: float, dual: float) -> float:
@@ -114,6 +120,8 @@ class Progress:
         What training counts in: rounds tell objectives divided by it. Gaps are relative and have no unit.
     remark : callable, optional
         Returns what to print of weights besides.
+    watch : callable, optional
+        Called with each round and the best weights so far, in the user's units; returns what to print of them.
     """
 
     def __init__(
@@ -127,14 +135,16 @@ class Progress:
         bound: float = -np.inf,
         unit: float = 1.0,
         remark: Callable[[np.ndarray], str] = lambda w: "",
+        watch: Watch | None = None,
     ):
         self.tol, self.max_iter, self.verbose, self.unit = tol, max_iter, verbose, unit
-        self.max_time, self.callback, self.remark = max_time, callback, remark
+        self.max_time, self.callback, self.remark, self.watch = max_time, callback, remark, watch
         self.primal, self.dual, self._bound = np.inf, bound, bound
         self.primal_error = self.dual_error = 0.0  # how wrong rounding may have made them
         self.w = np.zeros(0)
         self.n_iter = 0
         self.rounds: list[Round] = []
+        self._expected: list[Seen] = []
         self._began, self._before = time.perf_counter(), 0.0
         self._spoke = self._began
 
@@ -185,6 +195,27 @@ class Progress:
         self.rounds.append(Round(self.n_iter, seconds, self.primal / self.unit, self.dual / self.unit, self.gap))
         return self.rounds[-1]
 
+    def expect(self, gap: float) -> None:
+        """Take note of a gap that is likely now, from a method whose certificates are dear: for :meth:`longer` only."""
+        self._expected.append(Seen(self.n_iter, self._before + time.perf_counter() - self._began, gap))
+
+    def longer(self, tol: float, unit: str = "iterations") -> str:
+        """The limits that ended the run, and to what about they should be raised; empty where no limit did."""
+        if not self.exhausted:
+            return ""
+        certified = [Seen(one.n_iter, one.seconds, one.gap) for one in self.rounds]
+        ahead = outlook(sorted([*certified, *self._expected], key=lambda one: one.n_iter), tol)
+        names = ["max_iter"] * (self.n_iter >= self.max_iter) + ["max_time"] * self.out_of_time
+        if ahead is None:
+            return " and ".join(names)
+        seconds = self.rounds[-1].seconds if self.rounds else 0.0
+        more = math.ceil(ahead.n_iter)
+        wanted = {"max_iter": self.n_iter + more, "max_time": seconds + ahead.seconds}
+        if "max_iter" not in names and wanted["max_iter"] > self.max_iter:
+            names.append("max_iter")
+        raised = " and ".join(f"{name} to about {roughly(wanted[name]):g}" for name in names)
+        return f"{raised} (an estimate: {roughly(more):g} {unit} more, {in_words(ahead.seconds)})"
+
     def settle(self, primal: float) -> None:
         """Replace the objective of the best weights by what a closer look has shown: no more than it was."""
         if primal < self.primal and self.rounds:
@@ -200,10 +231,11 @@ class Progress:
         """As :meth:`keep`, and tell whoever watches."""
         now = self.keep(w, primal, dual, *errors)
         self._spoke = time.perf_counter()
+        seen = "" if self.watch is None else self.watch(now, self.w / self.unit)
         if self.verbose:
             line = (
                 f"[nashlearn] {now.seconds:8.2f} s  iteration {now.n_iter:5d}  "
-                f"objective {now.objective:.8g}  dual {now.bound:.8g}  gap {now.gap:.2e}  {self.remark(self.w)}"
+                f"objective {now.objective:.8g}  dual {now.bound:.8g}  gap {now.gap:.2e}  {seen}{self.remark(self.w)}"
             )
             print(line.rstrip(), flush=True)
         if self.callback is not None:

@@ -1,4 +1,4 @@
-"""Many networks at once: all their chains and trees as one forest, the graphs with cycles one by one.
+"""Many networks at once: chains and trees as one forest, trees of cliques together, relaxed networks one by one.
 
 Every pass is cut into blocks that do not depend on the number of threads, and their sums are added in order: results
 are the same for any number of threads.
@@ -18,6 +18,7 @@ from nashlearn.game import Equilibrium
 from nashlearn.games.networks import settling, sweeps
 from nashlearn.games.networks.cliques import CliqueArrays
 from nashlearn.games.networks.game import MarkovGame, compiled_loss, loss_of
+from nashlearn.games.networks.joined import Joined, Merged, merged
 from nashlearn.games.networks.layout import chains, forests
 from nashlearn.games.networks.outcome import warn_of_time
 from nashlearn.games.networks.sweeps import State
@@ -32,7 +33,7 @@ _CYCLE_ROUNDS = 5  # of the sweep for one evaluation where networks have cycles:
 
 
 class _Other(NamedTuple):
-    """A network with cycles: its number, its solver and its rows."""
+    """A network that is relaxed to the local polytope: its number, its solver and its rows."""
 
     number: int
     solver: Any
@@ -44,7 +45,7 @@ class Networks:
 
     Scores are a pair: those of nodes (n, k), and those of edges (m, k, k), or one table (1, k, k) that all edges share.
     Rows of nodes are in the order of :attr:`order`: row ``i`` is node ``order[i]`` of all networks' nodes one after
-    another. Forests come first, in preorder.
+    another. Forests come first, in preorder, then other networks that are played exactly.
 
     Parameters
     ----------
@@ -86,15 +87,23 @@ class Networks:
         else:
             self.forest, order, loopy = forests(self.sizes, edges, starts, self._edge_starts)
         self.n_forest = order.size
+        self._solvers: dict[tuple[bytes, bytes], Any] = {}
+        given = np.ones(self.n) if counts is None else counts
+        solvers = {i: self._made(i, given[starts[i] : starts[i + 1]], exact) for i in loopy}
+        joined = [i for i in loopy if solvers[i].is_exact]
+        loopy = joined + [i for i in loopy if not solvers[i].is_exact]
         self.order = np.concatenate([order, *(np.arange(starts[i], starts[i + 1]) for i in loopy)])
         self.moved = not np.array_equal(self.order, np.arange(self.n))  # whether rows are not in the nodes' order
         self._row = np.empty(self.n, dtype=np.int64)
         self._row[self.order] = np.arange(self.n)
         self.owner = np.repeat(np.arange(self.sizes.size), self.sizes)[self.order]  # the network of each row
-        self.counts = np.ones(self.n) if counts is None else counts[self.order]
-        self._solvers: dict[tuple[bytes, bytes], Any] = {}
-        rows = ((i, self.rows_of(i)) for i in loopy)
-        self.others = [_Other(i, self.solver_of(i, exact), slice(own[0], own[-1] + 1)) for i, own in rows]
+        self.counts = given[self.order]
+        rows = ((i, self.rows_of(i)) for i in loopy[len(joined) :])
+        self.others = [_Other(i, solvers[i], slice(own[0], own[-1] + 1)) for i, own in rows]
+        self.numbers = np.array(joined, dtype=np.int64)  # of the networks in :attr:`joined`
+        self.joined = self._join([solvers[i] for i in joined])
+        self.n_swept = self.n_forest + int(self.sizes[self.numbers].sum())  # rows that are not relaxed
+        self.n_entries = self.n_forest * k * k + sum(int(one.n_entries) for one in solvers.values())
         self.loss = compiled_loss(loss, np.full(self.n, k), self.counts)
         self.costs = loss_of(loss, np.array([k]), np.ones(1))[1][0]
         self.weight = np.ones(self.sizes.size) if weight is None else weight
@@ -115,17 +124,35 @@ class Networks:
         first = np.arange(max(int(self.sizes[i]) - 1, 0))
         return np.column_stack([first, first + 1])
 
-    def solver_of(self, i: int, exact: Any = "auto") -> Any:
-        """What plays network ``i`` by itself, its nodes in their own order; made once for all that are alike.
+    def solver_of(self, i: int) -> Any:
+        """What plays network ``i`` by itself, its nodes in their own order."""
+        return self._made(i, self.counts[self.rows_of(i)])
+
+    def _made(self, i: int, counts: np.ndarray, exact: Any = "auto") -> Any:
+        """The solver of network ``i``, made once for all that are alike.
 
         Networks with cycles have theirs from the start, so that ``exact`` then plays no part.
         """
-        edges, counts = self.edges_of(i), self.counts[self.rows_of(i)]
+        edges = self.edges_of(i)
         key = edges.tobytes(), counts.tobytes()
         if key not in self._solvers:
             states = np.full(counts.size, self.k)
             self._solvers[key] = MarkovGame(edges, states, self._loss_given, counts, exact).solver
         return self._solvers[key]
+
+    def _join(self, solvers: list[Any]) -> Joined:
+        """The networks of these solvers together; those of :attr:`numbers`."""
+        place: dict[bytes, int] = {}
+        graphs: list[tuple[list[Merged], np.ndarray]] = []
+        graph = []
+        for i, solver in zip(self.numbers.tolist(), solvers, strict=True):
+            edges = self.edges_of(i)
+            key = edges.tobytes() + bytes(int(self.sizes[i]))
+            if key not in place:
+                place[key] = len(graphs)
+                graphs.append((merged(solver.cliques.order), edges))
+            graph.append(place[key])
+        return Joined(self.k, graphs, graph, self._row[self.starts[self.numbers]], self._edge_starts[self.numbers])
 
     def rows_of(self, i: int) -> np.ndarray:
         """The rows of the nodes of network ``i``, in their own order."""
@@ -134,7 +161,7 @@ class Networks:
     @property
     def is_exact(self) -> bool:
         """Whether no network had to be relaxed to the local polytope."""
-        return all(other.solver.is_exact for other in self.others)
+        return not self.others
 
     def _cut(self) -> list[tuple[int, int]]:
         """Blocks of whole components with about equally many nodes."""
@@ -174,9 +201,9 @@ class Networks:
         return self._cliques, np.concatenate([np.zeros(k), turned.ravel()])
 
     def start(self) -> State:
-        """Replies that favour no option, with what the networks with cycles start from."""
+        """Replies that favour no option, with what relaxed networks start from."""
         options = self.costs.shape[0]
-        p = np.full((self.n_forest, options), 1.0 / options)
+        p = np.full((self.n_swept, options), 1.0 / options)
         return State(p, [other.solver.start() for other in self.others], _COLD * self.scale)
 
     def solve(
@@ -218,11 +245,11 @@ class Networks:
             method = settling.swept if smoothing else settling.played
             return method(self, *scores, smoothing, tol, state, run)
         state = state._replace(smoothing=smoothing or state.smoothing)
-        rounds = _CYCLE_ROUNDS if self.others else 1 if smoothing else _COLD_ROUNDS
+        rounds = _CYCLE_ROUNDS if self.others or self.joined.n else 1 if smoothing else _COLD_ROUNDS
         found = sweeps.sweep(self, *scores, state, rounds, run)
         if smoothing:
             return found
-        upper, value = sweeps.ceilings(self, *scores, state), found.value - found.entropy + found.risk
+        upper, value = sweeps.ceilings(self, *scores, state, run), found.value - found.entropy + found.risk
         return replace(found, value=value, gap=np.maximum(upper - value, 0.0), entropy=found.risk, reply=None)
 
     def argmax(self, S: np.ndarray, T: np.ndarray, run: Run, **options: Any) -> np.ndarray:
@@ -238,6 +265,7 @@ class Networks:
             f = np.ascontiguousarray(S[: self.n_forest])
             messages.inward(t, f, np.zeros_like(f), E, 0.0, inside)
             messages.decode(t, f, E, inside, labels)
+        self.joined.argmax(np.ascontiguousarray(S), np.ascontiguousarray(T), labels, run)
         found = run(
             lambda one: one.solver.maximise(S[one.rows], self.edge_tables(T, one.number), **options),
             [(one,) for one in self.others],

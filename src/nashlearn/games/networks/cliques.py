@@ -71,6 +71,7 @@ class Cliques:
     edge_clique: np.ndarray  # the clique whose table holds the edge's scores
     edge_first: np.ndarray  # whether the edge's first end is the eliminated node
     edge_state: list[np.ndarray]  # for each column of that clique, the state of the other end
+    order: list[tuple[int, tuple[int, ...]]]  # nodes in the order of their elimination, with their separators
 
 
 def _eliminate(n: int, edges: np.ndarray, n_states: np.ndarray, limit: float) -> list[tuple[int, tuple[int, ...]]]:
@@ -174,4 +175,5 @@ def clique_tree(n: int, edges: np.ndarray, n_states: np.ndarray, limit: float) -
         home.append(c)
         first.append(low == u)
         state.append(np.broadcast_to(grid, shape).ravel())
-    return Cliques(arrays, int(table[-1]), np.array(home, dtype=np.int64), np.array(first, dtype=np.bool_), state)
+    ends = np.array(home, dtype=np.int64), np.array(first, dtype=np.bool_)
+    return Cliques(arrays, int(table[-1]), *ends, state, order)

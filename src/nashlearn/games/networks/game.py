@@ -17,7 +17,7 @@ import numpy as np
 
 from nashlearn.game import Equilibrium, Game, inner
 from nashlearn.games._check import cost_matrix
-from nashlearn.games.catalogue import LOSSES, named_costs
+from nashlearn.games.catalogue import LOSSES, named_costs, suggested_name
 from nashlearn.games.networks.cliques import TooWideError, clique_tree
 from nashlearn.games.networks.junction import CliqueSolver
 from nashlearn.games.networks.outcome import Labeling, warn_of_time
@@ -59,13 +59,13 @@ def compiled_loss(loss: Any, n_states: np.ndarray, weights: np.ndarray) -> Any:
     """The loss of nodes with these numbers of states and weights, for compiled code."""
     if isinstance(loss, str):
         if loss not in LOSSES:
-            raise ValueError(f"loss must be one of {LOSSES} or a cost matrix; got {loss!r}")
+            raise ValueError(f"loss must be one of {LOSSES} or a cost matrix; got {loss!r}.{suggested_name(loss)}")
         return (
             Hamming(weights)
             if loss == "zero_one"
             else NodeCosts(weights, named_costs(loss, int(n_states.max())), n_states)
         )
-    L = cost_matrix(loss)
+    L = cost_matrix(loss, "loss")
     if (n_states != L.shape[1]).any():
         raise ValueError(
             f"a cost matrix needs a column for each state: loss has {L.shape[1]}, n_states is {n_states.tolist()}"
@@ -247,8 +247,9 @@ class MarkovGame(Game):
 
         Where ``is_exact`` is false: ``method="exact"`` (the default) ends with an integer programme, and proves its
         result best unless ``time_limit`` seconds (60) are not enough; ``method="ascent"`` is the fast search alone.
-        Two states whose neighbours attract each other, with nothing forbidden, are decided by a minimum cut in either
-        case; a flow that is under way when the time is up is not broken off. "optimal" is meant up to 1e-9 of the
+        Two states with nothing forbidden are decided by a minimum cut in either case where neighbours attract each
+        other, or repel, or do either without contradiction, and mostly where there is one; a flow that is under way
+        when the time is up is not broken off. "optimal" is meant up to 1e-9 of the
         scores' spread, or of the labelling's score if that is larger. A score of -inf: no labelling that is allowed was
         found; with the status "infeasible" there is none.
         """

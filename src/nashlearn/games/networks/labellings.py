@@ -3,9 +3,10 @@
 Dual block ascent (:mod:`nashlearn.games.networks.stars`, without a loss) lowers an upper bound on every labelling's
 score; its beliefs are decoded into labellings, which are improved node by node. A label whose score falls so far short
 in the reparametrised problem that the bound with it lies below the best labelling found can be in no better one. What
-remains is searched (:mod:`nashlearn.games.networks.search`), which ends soon where pairs are ruled out by large scores,
-and else given to HiGHS as an integer programme, with a limit on its time [huangfu2018]_. Two states whose neighbours
-attract each other need none of this (:mod:`nashlearn.games.networks.cuts`).
+remains is decided by max-product as soon as its clique tree is small. Else it is searched
+(:mod:`nashlearn.games.networks.search`), which ends soon where pairs are ruled out by large scores, or given to HiGHS
+as an integer programme, with a limit on its time [huangfu2018]_. Networks of two states begin with a minimum cut
+(:mod:`nashlearn.games.networks.cuts`), which decides most of them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from nashlearn.games.networks import stars
+from nashlearn.games.networks.cliques import TooWideError, clique_tree
 from nashlearn.games.networks.cuts import cut
+from nashlearn.games.networks.junction import CliqueSolver
 from nashlearn.games.networks.outcome import Labeling
 from nashlearn.games.networks.programme import Builder
 from nashlearn.games.networks.replies import Hamming
@@ -34,6 +37,7 @@ _SWEEPS = 30
 _DECIMATION = np.array([0.03, 0.1, 0.01])  # temperatures at which nodes are settled, in the same units
 _SETTLING = 3  # sweeps after each
 _ROUNDING = 1e-9
+_NARROW = 1 << 18  # entries of the tables by which what is still open is decided
 _SEARCH = 0.5  # share of the time limit that is searched at first, and at most this many seconds
 _SEARCH_SECONDS = 10.0
 _STEPS = 64  # of the search between looks at the clock, where tables hold no more than this many pairs
@@ -48,14 +52,15 @@ def _score(g: Incidence, f: np.ndarray, T: np.ndarray, labels: np.ndarray) -> fl
 
 
 class _Ascent:
-    """The state of a search: the best bound with its multipliers, and the best labeling."""
+    """The state of a search: the best bound, the best multipliers with theirs, and the best labeling."""
 
     def __init__(self, g: Incidence, f: np.ndarray, T: np.ndarray):
         self.g, self.f, self.T = g, f, T
         self.possible_f = f  # with -inf for labels that were ruled out
         self.alpha = np.zeros((g.ends.shape[0], 2, f.shape[1]))
-        self.best_alpha, self.bound = self.alpha.copy(), np.inf
+        self.best_alpha, self.alpha_bound, self.bound = self.alpha.copy(), np.inf, np.inf
         self.labels, self.score = np.zeros(f.shape[0], dtype=np.int64), -np.inf
+        self.least_tried = len(f) + 1  # open nodes from which on what they leave is not tried again
         finite = [x[x > -np.inf] for x in (f, T)]
         self.unit = max((float(np.ptp(x)) for x in finite if x.size), default=0.0) or 1.0
 
@@ -66,15 +71,50 @@ class _Ascent:
         return bool(self.bound - self.score <= _ROUNDING * max(abs(self.score), self.unit))
 
     def cut(self, until: float) -> bool:
-        """Offer the labelling of a minimum cut, where there is one; whether its bound proves it best."""
+        """Take over what a minimum cut knows, where there is one; whether the labelling is proved best."""
         found = cut(self.g, self.f, self.T, _ROUNDING * self.unit, until)
         if found is None:
             return False
-        before, self.bound = self.bound, found[1]
-        self.offer(found[0])
-        if not self.proved:
-            self.bound = before
+        known = found.labels >= 0
+        if known.all():
+            before, self.bound = self.bound, found.bound
+            self.offer(found.labels)
+            if not self.proved:
+                self.bound = before
+        elif found.certain:
+            self.bound = min(self.bound, found.bound)
+            other = known[:, None] & (np.arange(2) != found.labels[:, None])
+            self.possible_f = np.where(other, -np.inf, self.possible_f)
+            self.resolve()
+        return self.proved
+
+    def resolve(self) -> None:
+        """Find the best labelling of the labels still possible, by max-product where what is open is narrow."""
+        possible = self.possible_f > -np.inf
+        if not possible.any(axis=1).all():
+            return
+        labels, rest = possible.argmax(axis=1), possible.sum(axis=1) > 1
+        if rest.sum() >= self.least_tried:
+            return
+        self.least_tried = rest.sum() // 2
+        if rest.any() and not self._max_product(labels, rest):
+            return
+        self.offer(labels)
+        self.bound = self.score  # any better one is among the labels that were left
+
+    def _max_product(self, labels: np.ndarray, rest: np.ndarray) -> bool:
+        """Write the best labels of the nodes ``rest`` beside the others'; False where their clique tree is large."""
+        (u, v), tables, f = self.g.ends.T, self.T[self.g.table], self.possible_f.copy()
+        for here, there, pairs in ((u, v, tables), (v, u, tables.swapaxes(1, 2))):
+            beside = rest[here] & ~rest[there]
+            np.add.at(f, here[beside], pairs[beside, :, labels[there[beside]]])
+        inner, number = rest[u] & rest[v], np.cumsum(rest) - 1
+        edges, k = number[self.g.ends[inner]], np.full(rest.sum(), f.shape[1])
+        try:
+            tree = clique_tree(k.size, edges, k, _NARROW)
+        except TooWideError:
             return False
+        labels[rest] = CliqueSolver(tree, edges, k, None, []).maximise(f[rest], tables[inner]).labels
         return True
 
     def run(self, until: float) -> None:
@@ -90,14 +130,18 @@ class _Ascent:
                 if time.monotonic() > until:
                     break
             bound = stars.bound(free, self.g, self.possible_f, cold, 0.0, p, self.alpha)
-            if bound < self.bound:
-                self.bound, self.best_alpha = bound, self.alpha.copy()
+            if bound < self.alpha_bound:
+                self.alpha_bound, self.best_alpha = bound, self.alpha.copy()
+                self.bound = min(self.bound, bound)
             tables = self.T[self.g.table]
             told = (tables - self.alpha[:, 1, None, :]).max(axis=2), (tables - self.alpha[:, 0, :, None]).max(axis=1)
             order = np.argsort(-np.partition(q, -1, axis=1)[:, -1], kind="stable")
             labels = np.zeros(n, dtype=np.int64)
             decode(self.g, self.possible_f, stars.own(self.T), np.stack(told, axis=1), order, labels)
             self.offer(labels)
+            if not self.proved and self.score > -np.inf:
+                self.restrict()
+                self.resolve()
             if self.proved or time.monotonic() > until:
                 break
 
@@ -127,7 +171,6 @@ class _Ascent:
         possible[np.arange(len(possible)), self.labels] |= self.score > -np.inf
         before = int((self.possible_f > -np.inf).sum())
         self.possible_f = np.where(possible, self.f, -np.inf)
-        self.alpha = self.best_alpha.copy()
         return before - int(possible.sum())
 
     def exhaust(self, until: float) -> None:
@@ -162,8 +205,8 @@ class _Ascent:
         """Labels (n, k) that may be in a labelling better than the best found."""
         reduced = reparametrised(self.g, self.possible_f, self.best_alpha)
         short = reduced.max(axis=1, keepdims=True) - reduced
-        slack = _ROUNDING * max(abs(self.bound), self.unit)
-        return (self.bound - short >= self.score - slack) & (reduced > -np.inf)
+        slack = _ROUNDING * max(abs(self.alpha_bound), self.unit)
+        return (self.alpha_bound - short >= self.score - slack) & (reduced > -np.inf)
 
 
 def _begun(g: Incidence, f: np.ndarray, T: np.ndarray, until: float) -> _Ascent:
@@ -187,6 +230,7 @@ def _exact(g: Incidence, f: np.ndarray, T: np.ndarray, time_limit: float) -> Lab
             break
         search.decimate(smoothing, until)
         if search.restrict():
+            search.alpha = search.best_alpha.copy()
             search.run(until)
     if not search.proved and time.monotonic() < until:
         search.restrict()

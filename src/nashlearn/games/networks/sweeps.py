@@ -1,7 +1,7 @@
 """Rounds of sweeps over all networks of a batch, each from the replies that are there.
 
 Forests are played in blocks by the compiled sweep in the probability domain, components beyond its range in the log
-domain, and graphs with cycles by their own solvers.
+domain; so are trees of cliques, and relaxed networks by their own solvers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["State", "ceilings", "sweep"]
 
 
 class State(NamedTuple):
-    """Replies (n, options) of forests, what each network with cycles keeps, and the last smoothing of sweeps."""
+    """Replies (n, options) but of relaxed networks, what each of these keeps, and the last smoothing of sweeps."""
 
     p: np.ndarray
     others: list[tuple[np.ndarray, ...]]
@@ -36,7 +36,16 @@ def sweep(networks: Networks, S: np.ndarray, T: np.ndarray, state: State, rounds
 
     ``S`` (n, k) scores nodes, ``T`` (m, k, k) edges, or (1, k, k) all of them alike. Cost: O(k^2) an edge and round.
     """
-    numbers, edges = _forests(networks, S, T, state, rounds, run)
+    sums, edges = _forests(networks, S, T, state, rounds, run)
+    joined, n = networks.joined, networks.n_swept
+    if joined.n:
+        of = networks.loss.of(slice(n)).compiled(), np.ascontiguousarray(S[:n]), np.ascontiguousarray(T)
+        out = state.p, networks.room[:n], edges, networks.weight[networks.numbers]
+        sums[:, networks.numbers] = joined.sweep(*of, state.smoothing, rounds, *out, run).T
+    value, cost, risk, scored = sums
+    gap = np.maximum(cost - risk, 0.0)
+    added = value - cost - scored  # by smoothing: what is left of the value at p
+    numbers = np.array([value - gap, gap, risk + added, risk])
     results = run(
         lambda one, own: one.solver.improve(
             S[one.rows], networks.edge_tables(T, one.number), state.smoothing, own, rounds
@@ -63,7 +72,7 @@ def sweep(networks: Networks, S: np.ndarray, T: np.ndarray, state: State, rounds
 def _forests(
     networks: Networks, S: np.ndarray, T: np.ndarray, state: State, rounds: int, run: Run
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sweep the forests: values, gaps, entropies and risks of all networks, 0 for others, and edge marginals."""
+    """Sweep the forests: each network's value at p, ``<p, L q>``, its least, ``<scores, q>``; and edge marginals."""
     k, eps, shared, q = networks.k, state.smoothing, len(T) == 1, networks.room
     tops = T.max(axis=(1, 2)) if len(T) else np.zeros(0)
     W = np.exp((T - tops[:, None, None]) / eps)
@@ -76,11 +85,11 @@ def _forests(
     forest = networks.forest if not shared else networks.forest._replace(table=np.zeros_like(networks.forest.table))
     of_rows = networks.weight[networks.owner] if shared else np.ones(networks.n)
     lost = np.zeros(networks.n_forest, dtype=np.bool_)
-    sums, loss = np.empty((networks.n_forest, 4)), networks.loss.compiled()
+    sums, loss, p = np.empty((networks.n_forest, 4)), networks.loss.compiled(), state.p[: networks.n_forest]
 
     def block(i: int) -> None:
         first, last = blocks[i]
-        play(loss, forest, S, T, tops, W, eps, rounds, state.p, q, tables[i], of_rows, first, last, lost, sums)
+        play(loss, forest, S, T, tops, W, eps, rounds, p, q, tables[i], of_rows, first, last, lost, sums)
 
     run(block, [(i,) for i in range(len(blocks))])
     edges = tables.sum(axis=0) if shared else tables[0] if blocks else np.zeros_like(T)
@@ -99,10 +108,8 @@ def _forests(
             table = np.zeros_like(inner) if shared else networks.forest.table[inner]
             np.add.at(edges, table, of_rows[inner, None, None] * pairs)
     of = networks.owner[networks.roots]
-    value, cost, risk, scored = (np.bincount(of, column, networks.sizes.size) for column in sums[networks.roots].T)
-    gap = np.maximum(cost - risk, 0.0)
-    added = value - cost - scored  # by smoothing: what is left of the value at p
-    return np.array([value - gap, gap, risk + added, risk]), edges
+    each = [np.bincount(of, column, networks.sizes.size) for column in sums[networks.roots].T]
+    return np.array(each, dtype=np.float64), edges
 
 
 def _any_range(
@@ -145,15 +152,19 @@ def _any_range(
     return np.where(networks.forest.flipped[rows[inner], None, None], tables, tables.swapaxes(1, 2))
 
 
-def ceilings(networks: Networks, S: np.ndarray, T: np.ndarray, state: State) -> np.ndarray:
+def ceilings(networks: Networks, S: np.ndarray, T: np.ndarray, state: State, run: Run) -> np.ndarray:
     """What the best adversary of each network gets against the replies, without smoothing."""
     found = np.zeros(networks.sizes.size)
     if networks.n_forest:
         t, E = networks.tables(T)
         inside = np.zeros((networks.n_forest, networks.k))
-        lift = state.p @ networks.costs * networks.counts[: networks.n_forest, None]
+        lift = state.p[: networks.n_forest] @ networks.costs * networks.counts[: networks.n_forest, None]
         messages.inward(t, np.ascontiguousarray(S[: networks.n_forest]), lift, E, 0.0, inside)
         found[:] = np.bincount(networks.owner[networks.roots], inside[networks.roots, 0], found.size)
+    if networks.joined.n:
+        n = networks.n_swept
+        of = networks.loss.of(slice(n)).compiled(), np.ascontiguousarray(S[:n]), np.ascontiguousarray(T)
+        found[networks.numbers] = networks.joined.ceilings(*of, state.p, run)
     for one, own in zip(networks.others, state.others, strict=True):
         found[one.number] = one.solver.ceiling(S[one.rows], networks.edge_tables(T, one.number), own)
     return found

@@ -3,6 +3,18 @@ Nash.charts = (() => {
   const { h, s, figure } = Nash;
   let clips = 0;
   const MARGIN = { left: 58, right: 18, top: 16, bottom: 46 };
+  // The model first, then its peers: colour and dash, so that no curve is told apart by colour alone.
+  const PEERS = [
+    ["third", "7 4"],
+    ["rival", "9 3 2 3"],
+    ["peer", null],
+    ["ink", "2 4"],
+    ["good", "4 3"],
+  ];
+  const style = (i) => {
+    const [kind, dash] = i ? PEERS[(i - 1) % PEERS.length] : ["model", null];
+    return { kind, dash };
+  };
 
   function mount(label, draw) {
     const holder = h("div", { class: "chart", role: "group", "aria-label": label });
@@ -104,8 +116,9 @@ Nash.charts = (() => {
     );
   }
 
-  // Curves over a common axis. `make()` returns {series: [{name, kind, dash, points}], x, y, rules, marks}, so that a
-  // redraw shows the present state. Points are [x, y]; a null y breaks the curve.
+  // Curves over a common axis. `make()` returns {words, series: [{name, kind, dash, points}], x, y, rules, marks, spans},
+  // so that a redraw shows the present state. Points are [x, y]; a null y breaks the curve; spans are [x, low, high]; `words`
+  // say what there is to see.
   function lines(label, height, make) {
     return mount(label, (width) => {
       const chart = make();
@@ -119,7 +132,9 @@ Nash.charts = (() => {
           0,
         );
       const more = (chart.rules || []).filter((rule) => rule.y !== undefined).map((rule) => rule.y);
-      const ys = chart.y.domain || domainOf([...all.map((p) => p[1]), ...more], chart.y.log);
+      const spans = chart.spans || [];
+      const far = spans.flatMap((span) => [span.low, span.high]);
+      const ys = chart.y.domain || domainOf([...all.map((p) => p[1]), ...more, ...far], chart.y.log);
       const x = scale(xs, [left, width - right], chart.x.log),
         y = scale(ys, [height - bottom, top + 8], chart.y.log);
       const svg = s(
@@ -129,7 +144,7 @@ Nash.charts = (() => {
           height,
           tabindex: "0",
           role: "img",
-          "aria-label": `${label}. Arrow keys read values.`,
+          "aria-label": `${label}. ${chart.words || ""} Arrow keys read values.`,
         },
         axes(x, y, width, height, chart.x, chart.y),
       );
@@ -204,6 +219,17 @@ Nash.charts = (() => {
         }
         plot.append(
           s("path", { class: `curve k-${one.kind}`, style: "fill:none", d: path, "stroke-dasharray": one.dash }),
+        );
+      }
+      for (const span of spans) {
+        plot.append(
+          s("line", {
+            class: `span k-${span.kind}`,
+            x1: x(span.x),
+            x2: x(span.x),
+            y1: y(span.low),
+            y2: y(span.high),
+          }),
         );
       }
       for (const mark of chart.marks || []) {
@@ -344,6 +370,13 @@ Nash.charts = (() => {
       { height: 34, width: "100%", "aria-hidden": "true" },
       s("line", { class: "grid", x1: "0%", x2: "100%", y1: 17, y2: 17 }),
     );
+    if (row.value !== null && (row.value < domain[0] || row.value > domain[1])) {
+      const left = row.value < domain[0];
+      svg.append(
+        s("text", { x: left ? "0%" : "100%", y: 21, "text-anchor": left ? "start" : "end" }, left ? "← beyond" : "beyond →"),
+      );
+      return h("div", { class: "chart" }, svg);
+    }
     if (guide !== null) svg.append(s("line", { class: "hair", x1: at(guide), x2: at(guide), y1: 0, y2: 34 }));
     if (row.low !== null) {
       svg.append(
@@ -364,5 +397,24 @@ Nash.charts = (() => {
     return h("div", { class: "chart" }, svg);
   }
 
-  return { lines, bars, whisker, legend, domainOf, ticks, mount, scale };
+  // Lines of a name, dot and whisker, and a value in words: rows are [name, value, low, high].
+  function dots(rows, guide, show, between) {
+    const known = rows.flatMap((row) => row.slice(1)).filter((v) => v !== null);
+    const domain = domainOf([...known, guide], false, 0.06);
+    return h(
+      "div",
+      { class: "versus three" },
+      rows.map(([name, value, low, high]) =>
+        h(
+          "div",
+          { class: "line" },
+          h("div", { class: "name" }, name),
+          h("div", { class: "value" }, show(value), h("small", {}, low === null ? "" : between(low, high))),
+          whisker({ value, low, high }, domain, "model", guide),
+        ),
+      ),
+    );
+  }
+
+  return { lines, bars, whisker, dots, legend, style, domainOf, ticks, mount, scale };
 })();

@@ -7,6 +7,20 @@
     if (!(d.low > 0 || d.high < 0)) return ["level", "no clear difference"];
     return d.high < 0 === lower ? ["better", "this model is better"] : ["worse", "this model is worse"];
   }
+  // What is drawn: all rows, or all but the farthest where that one alone would squeeze the others.
+  function rangeOf(rows) {
+    const known = rows.filter((row) => row.value !== null);
+    const far = (row) => Math.abs(row.value - rows[0].value);
+    const farthest = known.reduce((a, b) => (far(b) > far(a) ? b : a), rows[0]);
+    const range = (some) => {
+      const values = some.flatMap((row) => [row.value, row.low, row.high]).filter((v) => v !== null);
+      const domain = charts.domainOf(values, false, 0.08);
+      if (domain[0] < 0 && Math.min(...values) >= 0) domain[0] = 0;
+      return domain;
+    };
+    const [all, others] = [range(known), range(known.filter((row) => row !== farthest || row === rows[0]))];
+    return all[1] - all[0] > 4 * (others[1] - others[0]) && known.length > 2 ? others : all;
+  }
   function comparison(section) {
     const body = h("div", {}),
       caption = note("");
@@ -14,9 +28,7 @@
     function draw(i) {
       const measure = section.measures[i],
         rows = measure.rows;
-      const values = rows.flatMap((row) => [row.value, row.low, row.high]).filter((v) => v !== null);
-      const domain = charts.domainOf(values, false, 0.08);
-      if (domain[0] < 0 && Math.min(...values) >= 0) domain[0] = 0;
+      const domain = rangeOf(rows);
       const lines = rows.map((row, j) => {
         const [verdict, words] = verdictOf(row, measure.lower);
         return h(
@@ -67,7 +79,10 @@
             ),
           )
         : null;
-    return [caption, choose, body];
+    const absent = section.absent.length
+      ? note(`Left out, since their packages are not installed: ${section.absent.join(", ")}.`)
+      : null;
+    return [caption, choose, body, absent];
   }
   Object.assign(Nash.sections, { comparison });
 })();

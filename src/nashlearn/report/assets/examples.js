@@ -1,6 +1,6 @@
 // Worked examples of structured tasks, one at a time: tagged sequences, trees, matched boxes.
 (() => {
-  const { h, s, figure, count, plural, note } = Nash;
+  const { h, s, figure, count, plural, note, dataTable, folded } = Nash;
 
   // Buttons to go through the items, or through those with mistakes only.
   function browse(section, mistakes, render, key) {
@@ -187,7 +187,25 @@
           s("text", { class: "tag", x: centre[i], y: line + 17, "text-anchor": "middle" }, item.tags[i]),
         ),
       );
-      return h("div", { class: "scroll trees", tabindex: "0", role: "region", "aria-label": "Tree" }, svg);
+      const name = (head) => (head ? `${item.words[head - 1]} (${head})` : "root");
+      const relation = (i) => (item.given ? item.given[i] : "–");
+      return [
+        h("div", { class: "scroll trees", tabindex: "0", role: "region", "aria-label": "Tree" }, svg),
+        folded(
+          "As a table",
+          dataTable(
+            ["word", "predicted head", "relation", "true head", "relation"],
+            item.words.map((word, i) => [
+              `${i + 1} ${word}`,
+              name(item.answer[i]),
+              relation(i),
+              name(item.truth[i]),
+              item.relations[i],
+            ]),
+            "Heads",
+          ),
+        ),
+      ];
     }
     const key = Nash.charts.legend([
       swatch("peer", "predicted and right"),
@@ -276,6 +294,7 @@
         const said = a < 0 ? "taken to be out of sight" : `taken for the box of object ${item.right_names[a]}`;
         return [`Object ${item.left_names[i]} was ${said}; ${b < 0 ? "it is out of sight." : "its box is there."}`];
       });
+      const partner = (j) => (j < 0 ? "out of sight" : `box of ${item.right_names[j]}`);
       const moved = item.truth.filter((b) => b >= 0).length;
       return h(
         "div",
@@ -301,6 +320,14 @@
                 notes.map((note) => h("li", {}, note)),
               )
             : h("p", { class: "muted" }, "Every link is right."),
+          folded(
+            "As a table",
+            dataTable(
+              ["object", "linked to", "true link"],
+              item.left_names.map((name, i) => [name, partner(item.answer[i]), partner(item.truth[i])]),
+              "Links",
+            ),
+          ),
         ),
       );
     }

@@ -42,9 +42,9 @@ Object.assign(Nash.sections, {
         caption: "Of each true label (a column), the share that was given each answer.",
       },
       costs: {
-        text: (i, j) => (counts[i][j] * costs[i][j] ? figure((counts[i][j] * costs[i][j]) / total.cost, true) : "·"),
+        text: (i, j) => (counts[i][j] * costs[i][j] ? figure(counts[i][j] * costs[i][j]) : "·"),
         weight: (i, j) => (counts[i][j] * costs[i][j]) / (mostPaid || 1),
-        caption: "Where the cost comes from: each pair's share of all that was paid.",
+        caption: `What was paid for each pair, ${figure(total.cost)} in all: how many there were times what each costs.`,
       },
       price: {
         text: (i, j) => figure(costs[i][j]),
@@ -125,8 +125,8 @@ Object.assign(Nash.sections, {
     const options = [
       ["counts", "Counts"],
       ["shares", "Shares"],
-      ["costs", "Cost shares"],
-      ["price", "Cost matrix"],
+      ["costs", "Costs"],
+      ["price", "Price of each"],
     ];
     const table = h(
       "table",
@@ -165,7 +165,12 @@ Object.assign(Nash.sections, {
           draw();
         }),
       ),
-      h("div", { class: many ? "" : "split" }, h("div", { class: "scroll" }, table), panel),
+      h(
+        "div",
+        { class: labels.length > 7 ? "stacked" : "split" },
+        h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Answers against labels" }, table),
+        panel,
+      ),
       folded(
         "Label by label",
         dataTable(

@@ -112,10 +112,20 @@ const Nash = (() => {
     group.mark = mark;
     return group;
   }
-  function dataTable(columns, rows) {
+  // A list to choose one of several names from; nothing where there is no choice.
+  function select(label, names, chosen, choose) {
+    if (names.length < 2) return null;
+    const list = h(
+      "select",
+      { onchange: () => choose(Number(list.value)) },
+      names.map((name, i) => h("option", { value: i, selected: i === chosen }, name)),
+    );
+    return h("label", { class: "row" }, h("span", { class: "muted" }, label), list);
+  }
+  function dataTable(columns, rows, label = "Table") {
     return h(
       "div",
-      { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" },
+      { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
       h(
         "table",
         { class: "plain" },
@@ -161,6 +171,7 @@ const Nash = (() => {
     hideTip,
     withTip,
     segments,
+    select,
     dataTable,
     folded,
     onTheme: (listener) => listeners.push(listener),

@@ -16,11 +16,10 @@
   }
 
   function certificate(section) {
-    const smooth = section.smoothing ? " of the smoothed objective" : "";
+    const smooth = section.smoothing ? "smoothed objective" : "objective";
     const words =
-      `Weights ${section.gap <= section.tol ? "are" : "are not yet"} as good as asked: their objective${smooth}, ` +
-      `${figure(section.objective, false, 5)}, is at most ${figure(section.gap, true)} above the best that any ` +
-      `weights reach (asked: ${figure(section.tol, true)}).`;
+      `The ${smooth} of the weights, ${figure(section.objective, false, 5)}, is at most ` +
+      `${figure(section.gap, true)} above the best that any weights reach; the tolerance was ${figure(section.tol, true)}.`;
     if (section.history.length < 2)
       return [
         note(words),
@@ -42,6 +41,7 @@
       points: section.history.map((r) => [r[Number(over)], r[i]]),
     });
     const chart = charts.lines("Objective and bound during training", 320, () => ({
+      words: `They end at ${figure(section.objective, false, 5)}, a gap of ${figure(section.gap, true)}.`,
       series:
         view === "both"
           ? [series(2, "objective of the weights", "model"), series(3, "bound on the best objective", "rival", "7 4")]
@@ -62,7 +62,7 @@
       ]),
     );
     return [
-      note(`${words} The bound rises, the objective falls; what lies between them is the proof.`),
+      note(`${words} The bound rises, the objective falls, and the best objective lies between them.`),
       h(
         "div",
         { class: "controls row" },
@@ -112,23 +112,23 @@
 
   function risk(section) {
     const { points } = section;
+    const show = (v) => figure(v, section.percent);
     const chosen = section.marks.length ? section.marks[Math.min(3, section.marks.length - 1)][1] : 0;
     let at = Math.max(
       points.findIndex(([radius]) => radius >= chosen),
       0,
     );
     const [reach, highest] = points.at(-1);
-    const reached = Math.max(highest, section.measured || 0);
-    const top = section.largest === null ? 1.06 * reached : Math.min(1.06 * reached, 1.3 * section.largest);
+    const top = 1.06 * Math.max(highest, section.measured || 0, section.secured);
     const chart = charts.lines("Worst-case risk against radius", 320, () => {
       const rules = section.marks.map(([c, r]) => ({ x: r, name: [0.5, 0.95, 0.99].includes(c) ? percent(c) : "" }));
       if (section.measured !== null) rules.push({ y: section.measured, name: "measured here", kind: "rival" });
-      if (section.largest !== null && highest > 0.8 * section.largest)
-        rules.push({ y: section.largest, name: "the most an answer can cost", kind: "peer" });
+      rules.push({ y: section.secured, name: "secured without any data", kind: "peer", start: true });
       return {
+        words: `At most ${show(points[at][1])} at radius ${figure(points[at][0])}.`,
         series: [{ name: "bound", kind: "model", points }],
         x: { label: "radius: how far the moments may move" },
-        y: { label: section.unit, domain: [0, top] },
+        y: { label: section.unit, domain: [0, top], format: show },
         rules,
         marks: [{ x: points[at][0], y: Math.min(points[at][1], top), kind: "model" }],
       };
@@ -139,7 +139,7 @@
       const known = section.marks.filter(([, r]) => r <= radius + 1e-12).map(([c]) => c);
       const rows = [
         ["radius", figure(radius)],
-        ["at most, in the worst case", figure(bound)],
+        ["at most, in the worst case", show(bound)],
       ];
       if (section.marks.length)
         rows.push([
@@ -148,8 +148,8 @@
             ? `${percent(Math.max(...known))}${radius > section.marks.at(-1)[1] ? " or more" : ""}`
             : "below 50\u202f%",
         ]);
-      if (section.measured !== null) rows.push(["randomised answers, measured", figure(section.measured)]);
-      if (section.largest !== null) rows.push(["the most an answer can cost", figure(section.largest)]);
+      if (section.measured !== null) rows.push(["randomised answers, measured", show(section.measured)]);
+      rows.push(["secured without any data", show(section.secured)]);
       out.replaceChildren(...facts(rows));
     }
     const input = h("input", {
@@ -179,34 +179,36 @@
         chart,
         h("div", { class: "panel" }, h("label", { class: "slider" }, h("span", {}, "Radius"), input), out),
       ),
+      folded("As a table", dataTable(["radius", "at most"], points.map(([r, bound]) => [figure(r), show(bound)]), "Worst case")),
     ];
   }
 
   function newData(section) {
     const { loss, lower, upper, largest } = section;
+    const show = (v) => figure(v, section.percent);
     const end = Math.min(largest, 2 * upper) || 1;
     return [
       note(
         `The true mean of all ${section.examples} to come lies between the bounds with a confidence of ` +
           `${percent(section.confidence)}, if they are drawn like these, independently, and the model has seen none ` +
-          "of these. Where data shift no bound holds.",
+          "of these. If the data shift, no bound holds.",
       ),
       h(
         "dl",
         { class: "readout" },
         facts([
-          [`measured on ${count(section.n)} ${section.examples}`, figure(loss)],
-          ["at least", figure(lower)],
-          ["at most", figure(upper)],
-          ["the most that is possible", figure(largest)],
+          [`measured on ${count(section.n)} ${section.examples}`, show(loss)],
+          ["at least", show(lower)],
+          ["at most", show(upper)],
+          ["the most that is possible", show(largest)],
         ]),
       ),
       h(
         "div",
-        { class: "chart", role: "img", "aria-label": `${figure(loss)}, between ${figure(lower)} and ${figure(upper)}` },
+        { class: "chart", role: "img", "aria-label": `${show(loss)}, between ${show(lower)} and ${show(upper)}` },
         charts.whisker({ low: lower, high: upper, value: loss }, [Math.min(0, lower), end], "model", null),
       ),
-      h("p", { class: "muted" }, `In ${section.unit}, the mean over ${section.examples}; drawn from 0 to ${figure(end)}.`),
+      h("p", { class: "muted" }, `In ${section.unit}, the mean over ${section.examples}; the line goes from 0 to ${show(end)}.`),
     ];
   }
   Object.assign(Nash.sections, { certificate, risk, new_data: newData });

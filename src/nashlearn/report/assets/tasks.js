@@ -1,15 +1,6 @@
 // What only some tasks have: coverage with abstention, errors of grades, heads by distance, whole tracks.
 (() => {
-  const { h, figure, count, plural, percent, note, facts, segments, dataTable, folded, charts } = Nash;
-  const PEERS = [
-    ["peer", null],
-    ["third", "7 4"],
-    ["ink", "2 4"],
-    ["rival", "9 3 2 3"],
-    ["good", "4 3"],
-  ];
-  const style = (i) => (i === 0 ? ["model", null] : PEERS[(i - 1) % PEERS.length]);
-
+  const { h, figure, count, plural, percent, note, facts, segments, select, dataTable, folded, charts } = Nash;
   function coverage(section) {
     const own = section.curves[0].points;
     let at = 0;
@@ -18,10 +9,12 @@
     });
     let view = 2;
     const chart = charts.lines("Risk against coverage", 340, () => ({
+      words:
+        `Its own rule answers ${figure(section.chosen.coverage, true)} of rows, with ${figure(section.chosen.risk, true)} ` +
+        `errors among them and a mean cost of ${figure(section.chosen.cost)}.`,
       series: section.curves.map((curve, i) => ({
         name: curve.name,
-        kind: style(i)[0],
-        dash: style(i)[1],
+        ...charts.style(i),
         points: curve.points.filter((p) => p[1] > 0 || view === 3).map((p) => [p[1], p[view]]),
       })),
       x: { label: "coverage: share of rows answered", format: (v) => figure(v, true), domain: [0, 1] },
@@ -79,7 +72,7 @@
           },
         ),
       ),
-      charts.legend(section.curves.map((curve, i) => ({ name: curve.name, kind: style(i)[0], dash: style(i)[1] }))),
+      charts.legend(section.curves.map((curve, i) => ({ name: curve.name, ...charts.style(i) }))),
       h(
         "div",
         { class: "split" },
@@ -89,6 +82,16 @@
           { class: "panel" },
           h("label", { class: "slider" }, h("span", {}, "Threshold: from answering little to answering all"), input),
           out,
+        ),
+      ),
+      folded(
+        "As a table",
+        dataTable(
+          ["model", "rows answered", "error rate where it answers", "mean cost"],
+          section.curves.flatMap((curve) =>
+            curve.points.map((p) => [curve.name, figure(p[1], true), figure(p[2], true), figure(p[3])]),
+          ),
+          "Coverage and risk",
         ),
       ),
     ];
@@ -145,32 +148,31 @@
       );
     draw();
     say();
-    const select =
-      section.series.length > 2
-        ? h(
-            "label",
-            { class: "row" },
-            h("span", { class: "muted" }, "Beside it"),
-            h(
-              "select",
-              {
-                onchange: (event) => {
-                  peer = Number(event.target.value);
-                  draw();
-                  chart.redraw();
-                },
-              },
-              section.series.slice(1).map((one, i) => h("option", { value: i + 1 }, one.name)),
-            ),
-          )
-        : null;
+    const beside = select(
+      "Beside it",
+      section.series.slice(1).map((one) => one.name),
+      0,
+      (i) => {
+        peer = i + 1;
+        draw();
+        chart.redraw();
+      },
+    );
     return [
       note(
         "How many grades the answer is from the label: with ordered grades it is better to err by one than by many.",
       ),
-      h("div", { class: "controls row" }, select),
+      h("div", { class: "controls row" }, beside),
       legend,
       h("div", { class: "split" }, chart, panel),
+      folded(
+        "As a table",
+        dataTable(
+          ["grades off", ...section.series.map((one) => one.name)],
+          section.offsets.map((d, i) => [sign(d), ...section.series.map((one) => count(one.counts[i]))]),
+          "Errors",
+        ),
+      ),
     ];
   }
 

@@ -32,7 +32,8 @@ class Kernel:
         self.precomputed = isinstance(kernel, str) and kernel == "precomputed"
         named = isinstance(kernel, str) and kernel in _NAMED
         if not (callable(kernel) or self.precomputed or named):
-            raise ValueError(f"kernel must be None, one of {_NAMED}, 'precomputed' or a callable; got {kernel!r}.")
+            known = f"None or 'linear', one of {_NAMED}, 'precomputed' or a callable"
+            raise ValueError(f"kernel must be {known}; got {kernel!r}.")
         numeric = _is_finite(degree) and _is_finite(coef0)
         if named and kernel == "poly" and not (numeric and coef0 >= 0 and degree >= 1 and float(degree).is_integer()):
             raise ValueError(

@@ -23,8 +23,9 @@ __all__ = ["Attributes", "HashedArcs"]
 class Attributes(NamedTuple):
     """Tokens of all sentences: each has a root before it and a pad at either end.
 
-    ``code`` (rows, 5) hashes form, lemma, coarse tag, fine tag and morphology; row ``first[i] + 1`` is the root of
-    sentence ``i``, whose tokens follow. ``tag`` (rows,) numbers coarse tags 0..62 for the sets of tags between tokens.
+    ``code`` (rows, 5 to 11) hashes form, lemma, coarse tag, fine tag and morphology, and further attributes; row
+    ``first[i] + 1`` is the root of sentence ``i``, whose tokens follow. ``tag`` (rows,) numbers coarse tags 0..62 for
+    the sets of tags between tokens.
     """
 
     code: np.ndarray

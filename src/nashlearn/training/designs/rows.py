@@ -46,7 +46,8 @@ def _ridge_factor(A: np.ndarray, ridge: float) -> Any:
 
 
 _AFFORDABLE = 4  # operations for a matrix of second moments, in those of a product of the data with the weights
-_CACHED = 2000  # weights
+_CACHED = 2000  # weights that stay in the first cache
+_FEW = 16  # classes: BLAS would copy every row to meet them
 _ROWS = 8  # rows per weight from which second moments are estimated well enough to scale by
 
 
@@ -144,8 +145,8 @@ class PerClass(RowDesign):
         G[:, self.d] += self.bias * residual.sum(axis=0)
 
     def _compiled(self, block: Any) -> bool:
-        """Whether own loops are faster than BLAS: for sparse rows, and for weights that stay in the first cache."""
-        return sp.issparse(block) or self.size <= _CACHED
+        """Whether own loops are faster than BLAS: for sparse rows, few weights, and few classes."""
+        return sp.issparse(block) or self.size <= _CACHED or self.k <= _FEW
 
     def add_curvature(self, block: Any, J: np.ndarray, H: np.ndarray) -> None:
         """Add the curvature of a block to ``H``; ``J`` holds the lower triangles of its rows' Jacobians, packed."""

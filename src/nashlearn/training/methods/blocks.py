@@ -36,6 +36,7 @@ from nashlearn.training.objective import GameProblem
 __all__ = ["BlockProblem", "Blocks"]
 
 _BATCH = 64
+_AVERAGED = 1 << 20  # weights that are averaged after every batch; of twice as many after every second
 _PIECE = 1 << 14  # weights that are averaged at a time
 _INNER = 1e-6  # accuracy of the games: steps need no better reply at first,
 _FINAL = 1e-10  # certificates do
@@ -147,7 +148,7 @@ class BlockState:
     w, average : ndarray (n_weights,)
     kept : Replies
     taken : int
-        Batches so far.
+        Weights that the average is of: those after a batch, where these are few, else after some of them.
     goal : float
         Estimated gap at which the next certificate is taken: one costs two passes.
     """
@@ -186,17 +187,21 @@ class Blocks(Method):
         reply, entropy = np.empty(offset[-1]), np.zeros(len(problem.games))
         seen, reached = 0.0, _reached(run, state)
         inner = float(np.clip(_SHARPER * run.tol * abs(reached), _FINAL, _INNER)) if reached else _INNER
-        order = run.rng.permutation(len(problem.games))
+        order, every = run.rng.permutation(len(problem.games)), max(1, w.size // _AVERAGED)
         for start in range(0, order.size, _BATCH):
             part = order[start : start + _BATCH]
             problem.replies(w, part, inner, reply, entropy)
             seen += visit(w, data, part, offset, problem.omega, run.alpha, reply, entropy, kept, change)
-            state.taken += 1
-            problem.towards(state.average, w, 2.0 / (state.taken + 1.0))
-            if progress.late:
+            over = progress.late or start + _BATCH >= order.size
+            if over or (start // _BATCH + 1) % every == 0:
+                state.taken += 1
+                problem.towards(state.average, w, 2.0 / (state.taken + 1.0))
+            if over:
                 break
         progress.n_iter += 1
-        near = seen <= state.goal * abs(_reached(run, state) + seen)
+        likely = abs(_reached(run, state) + seen)
+        progress.expect(seen / likely if likely else np.inf)
+        near = seen <= state.goal * likely
         if near or progress.n_iter == progress.max_iter or progress.late:
             state.goal *= 0.5
             return state, self._certified(run, state)
@@ -218,7 +223,8 @@ class Blocks(Method):
 
     def advice(self, run: Run, scaling: Callable[[], str]) -> str:
         """What could be done about a gap above ``tol``."""
-        return "Raise max_iter, alpha or tol."
+        limits = run.progress.longer(run.tol, self.unit)
+        return f"Raise {limits}, or alpha or tol." if limits else "Raise alpha or tol."
 
 
 def _reached(run: Run, state: BlockState) -> float:

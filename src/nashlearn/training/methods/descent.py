@@ -261,8 +261,7 @@ class Descent(Method):
 
     def advice(self, run: Run, scaling: Callable[[], str]) -> str:
         """What could be done about a gap above ``tol``."""
-        spent = run.progress.n_iter >= run.progress.max_iter
-        return f"Raise {'max_iter, alpha or smoothing' if spent else 'alpha, smoothing or tol'}, or {scaling()}."
+        return f"Raise {run.progress.longer(run.tol, self.unit) or 'tol'}, or alpha or smoothing, or {scaling()}."
 
     def _objective(self, run: Run, state: DescentState, w: np.ndarray, smoothing: float) -> tuple[float, np.ndarray]:
         """``P(w)`` and its gradient; keeps the plane."""

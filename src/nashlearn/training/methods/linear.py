@@ -6,13 +6,13 @@ from typing import Any
 
 from nashlearn.training.driver import Offer, Run
 from nashlearn.training.methods.ascent import Ascent, AscentState
-from nashlearn.training.methods.newton import DENSE_LIMIT, Newton, NewtonState, step_cost
+from nashlearn.training.methods.newton import Newton, NewtonState, step_cost
 from nashlearn.training.methods.rows import RowMethod
 from nashlearn.training.problem import Problem
 
 __all__ = ["Linear"]
 
-_CROWDED = 6  # examples per weight from which the Newton method wins from the start
+_CROWDED = 2  # examples per weight from which the Newton method wins from the start
 _NEWTON_STEPS = 8  # steps in which Newton ends what ascent has begun, roughly
 
 
@@ -29,7 +29,7 @@ class Linear(RowMethod):
         """The first state of the method that suits the problem."""
         problem = run.problem
         size = problem.design.size
-        newton_first = not problem.design.sweepable or (size <= DENSE_LIMIT and problem.n >= _CROWDED * size)
+        newton_first = not problem.design.sweepable or problem.n >= _CROWDED * size
         return Newton().init(run) if newton_first else self._ascent(problem).init(run)
 
     def update(self, run: Run, state: Any) -> tuple[Any, Offer | None]:
@@ -38,8 +38,12 @@ class Linear(RowMethod):
             return Newton().update(run, state)
         state, offer = self._ascent(run.problem).update(run, state)
         if state.over:
-            return Newton().begin(run, run.progress.w, state.Q, 3.0 * run.problem.game.scale)
+            return Newton().begin(run, run.progress.w, state.Q, 3.0 * run.problem.game.scale, newton=True)
         return state, offer
+
+    def finish(self, run: Run, state: Any) -> None:
+        """What the method of the last state does in the end."""
+        (Newton() if state.phase == NewtonState.phase else self._ascent(run.problem)).finish(run, state)
 
     def _ascent(self, problem: Problem) -> Ascent:
         return Ascent(_NEWTON_STEPS * step_cost(problem))

@@ -1,118 +1,59 @@
-"""Semismooth Newton on the proximal-point smoothing of the game: for problems where dual ascent crawls.
+"""The proximal-point method, for problems where dual ascent crawls: L-BFGS, then semismooth Newton.
 
 Each outer step maximises the dual minus ``mu/2 sum_i omega_i |q_i - centre_i|^2``. Its own dual is a smooth,
 strongly convex problem in the weights, whose generalised Hessian
 
     alpha I + sum_i omega_i Phi(x_i)' J_i Phi(x_i),        J_i the tangent of the proximal step,
 
-only sees the examples at a kink, about as many as there are weights when ``mu`` is small. Far from the
-solution a random part of these examples is curvature enough. The centre then moves to ``q`` and ``mu`` falls,
-so the method is exact in the limit, whatever ``alpha`` is. A step costs two passes over the data and one
-Cholesky factorisation, or, beyond ``DENSE_LIMIT`` weights, a few dozen passes of conjugate gradients.
+only sees the examples at a kink, about as many as there are weights when ``mu`` is small. The centre then moves to
+``q``, so the method is exact in the limit, whatever ``alpha`` and ``mu`` are.
+
+Where there are many examples, the kinks of all make a function that is all but smooth even at the end: L-BFGS in the
+metric of the features' second moments [nocedal1980]_, with one ``mu`` throughout, comes to a gap of 1e-3 in a dozen or
+two evaluations, two passes over the data each. Once it is slower than Newton's method would be, that takes over with a
+``mu`` that falls. Far from the solution a random part of the examples at a kink is curvature enough. A step of Newton's
+costs two passes over the data and one Cholesky factorisation, or, beyond ``DENSE_LIMIT`` weights, a few dozen passes of
+conjugate gradients.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import scipy.linalg as sl
-from scipy.sparse.linalg import LinearOperator, cg
 
-from nashlearn.kernels.newton import apply_packed, distance, packed_tangents
-from nashlearn.training.designs.rows import diagonals
+from nashlearn.kernels.newton import distance, packed_tangents
 from nashlearn.training.driver import Offer, Run
+from nashlearn.training.methods.descent import Curvature
+from nashlearn.training.methods.hessian import (
+    CONJUGATE_STEPS,
+    DENSE_LIMIT,
+    Hessian,
+    by_cholesky,
+    by_conjugate_gradients,
+)
 from nashlearn.training.methods.rows import RowMethod
 from nashlearn.training.methods.search import first_descent
 from nashlearn.training.problem import Problem
 
-__all__ = [
-    "DENSE_LIMIT",
-    "Hessian",
-    "Newton",
-    "NewtonState",
-    "by_cholesky",
-    "by_conjugate_gradients",
-    "least_squares_start",
-    "step_cost",
-]
+__all__ = ["Newton", "NewtonState", "step_cost"]
 
-DENSE_LIMIT = 2500  # weights up to which the Hessian is formed: 50 MB, a fifth of a second to factorise
 _SAMPLE = 4  # examples at a kink per weight that make a Hessian good enough far from the solution
-_CONJUGATE_STEPS = 50
 _SHORTEST = 1e-10
+_SMOOTH = 0.3  # smoothing to begin with, in units of the game's scale
+_NEAR = 4.0  # gap, relative to that wanted, at which the bound of the objective is compared with the objective itself
+_WATCHED = 10  # evaluations over which the pace of L-BFGS is judged
+_NEWTON_STEPS = 8  # in which Newton's method ends, roughly
 
 
 def step_cost(problem: Problem) -> float:
     """Cost of a Newton step, in visits of an example by dual ascent."""
     size = problem.design.size
     if size > DENSE_LIMIT:
-        return problem.n * (2.0 + 4.0 * _CONJUGATE_STEPS)
+        return problem.n * (2.0 + 4.0 * CONJUGATE_STEPS)
     kinks = min(_SAMPLE * size, problem.n) * size * (problem.d + 1.0)
     return 2.0 * problem.n + (size**3 / 3.0 + kinks) / (8.0 * size)
-
-
-class Hessian:
-    """The Hessian of the mean loss at a point, read block by block, from all or some rows.
-
-    Subclasses say how blocks of Jacobians are made.
-
-    Attributes
-    ----------
-    scale : float
-        What the rows count for.
-    typical : float
-        A size of its diagonal, to which damping is relative; 0 where that at hand will do.
-    """
-
-    scale = 1.0
-    typical = 0.0
-
-    def __init__(self, problem: Problem, rows: np.ndarray):
-        self.problem, self.rows = problem, rows
-
-    def packed(self, rows: np.ndarray, out: np.ndarray) -> np.ndarray:
-        """Write the rows' Jacobians, packed, into the first columns of ``out``; the rows that have one."""
-        raise NotImplementedError
-
-    def blocks(self) -> Iterator[tuple[Any, np.ndarray]]:
-        """Pairs (data, packed Jacobians) of the rows that have any."""
-        problem = self.problem
-        k = problem.k
-        step = max(64, min(4096, (1 << 22) // (4 * k * (k + 1) + 8 * problem.d)))
-        out = np.empty((k * (k + 1) // 2, step))
-        for start in range(0, self.rows.size, step):
-            active = self.packed(self.rows[start : start + step], out)
-            if active.size:
-                yield problem.X[active].astype(np.float64, copy=False), out[:, : active.size]
-
-    def matrix(self) -> np.ndarray:
-        """Lower triangle of the Hessian."""
-        size = self.problem.design.size
-        H = np.zeros((size, size))
-        for block, packed in self.blocks():
-            self.problem.design.add_curvature(block, packed, H)
-        H *= self.scale
-        return H
-
-    def diagonal(self) -> np.ndarray:
-        """Diagonal of the Hessian, shaped as the weights."""
-        out = np.zeros(self.problem.design.shape)
-        for block, packed in self.blocks():
-            self.problem.design.add_diagonal(block, diagonals(packed, self.problem.k), out)
-        return self.scale * out
-
-    def product(self, v: np.ndarray) -> np.ndarray:
-        """The Hessian times ``v``, shaped as the weights."""
-        design = self.problem.design
-        out = np.zeros(design.shape)
-        for block, packed in self.blocks():
-            scores = design.scores(block, v.reshape(design.shape))
-            apply_packed(packed, scores)
-            design.add_moments(block, scores, out)
-        return self.scale * out
 
 
 class _Tangents(Hessian):
@@ -130,39 +71,6 @@ class _Tangents(Hessian):
         return active[:m]
 
 
-def by_cholesky(curvature: Hessian, gradient: np.ndarray, alpha: float, damping: float) -> np.ndarray:
-    H = curvature.matrix()
-    diagonal = np.einsum("jj->j", H)
-    diagonal += alpha + max(damping, 1e-14) * max(diagonal.mean(), curvature.typical)
-    try:
-        factor = sl.cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
-    except np.linalg.LinAlgError:  # rounding has made it indefinite: features of very different sizes
-        if damping > 1.0:
-            return -gradient / diagonal.max()
-        return by_cholesky(curvature, gradient, alpha, max(100.0 * damping, 1e-12))
-    return -sl.cho_solve(factor, gradient.ravel(), check_finite=False).reshape(gradient.shape)
-
-
-def by_conjugate_gradients(curvature: Hessian, gradient: np.ndarray, alpha: float, damping: float) -> np.ndarray:
-    diagonal = curvature.diagonal().ravel()
-    shift = alpha + damping * max(diagonal.mean(), curvature.typical)
-    size = (gradient.size, gradient.size)
-    H = LinearOperator(size, matvec=lambda v: curvature.product(v).ravel() + shift * v, dtype=np.float64)
-    M = LinearOperator(size, matvec=lambda v: v / (diagonal + shift), dtype=np.float64)
-    step, _ = cg(H, -gradient.ravel(), rtol=0.05, maxiter=_CONJUGATE_STEPS, M=M)
-    return step.reshape(gradient.shape)
-
-
-def least_squares_start(problem: Problem) -> np.ndarray:
-    """Weights that fit the labels' deviation from the most uncertain strategy, scaled to the best objective."""
-    Q = np.broadcast_to(problem.game.uncertain, (problem.n, problem.k))
-    w = problem.design.least_squares(problem, -problem.moments(Q))
-    best, scale = problem.primal(w), 1.0
-    while scale < 1e3 and (value := problem.primal(2.0 * scale * w)) < best:
-        best, scale = value, 2.0 * scale
-    return scale * w
-
-
 @dataclass
 class NewtonState:
     """A point of the smoothed problem and how it is reached.
@@ -175,6 +83,8 @@ class NewtonState:
         The proximal steps at these weights, and the points that they start from.
     tight : ndarray (n, options)
         The predictor's support.
+    curvature : Curvature
+        What L-BFGS knows.
     mu, floor : float
         The smoothing, and that at which there is nothing left to gain.
     sample : float
@@ -183,8 +93,16 @@ class NewtonState:
         What is added to its diagonal.
     last : float
         The squared gradient at the last step, over ``2 alpha``; inf where the centre has moved since.
-    smooth, primal : float
-        The smoothed objective at ``w``, and the objective.
+    smooth, primal, dual : float
+        The smoothed objective at ``w``, a bound of the objective, and the dual one at ``Q``.
+    exact, excess : float
+        The objective where it was last evaluated, and by how much it was below its bound; 0 where that is unknown.
+    newton : bool
+        Whether L-BFGS has given way to Newton's method.
+    evaluations, seen : int
+        Made so far, and when the pace of L-BFGS was last judged.
+    before : float
+        The gap then.
     stuck : bool
         Whether the last step gained nothing but rounding.
     """
@@ -195,11 +113,19 @@ class NewtonState:
     Q: np.ndarray
     centre: np.ndarray
     tight: np.ndarray
+    curvature: Curvature
     mu: float
     floor: float
     sample: float
-    smooth: float
-    primal: float
+    smooth: float = 0.0
+    primal: float = 0.0
+    dual: float = 0.0
+    exact: float = np.inf
+    excess: float = 0.0
+    newton: bool = False
+    evaluations: int = 0
+    seen: int = 0
+    before: float = np.inf
     damping: float = 0.0
     last: float = np.inf
     stuck: bool = False
@@ -207,34 +133,39 @@ class NewtonState:
 
 
 class Newton(RowMethod):
-    """Semismooth Newton steps, until the certificate is good enough or they stand still."""
+    """Steps of L-BFGS, then of semismooth Newton, until the certificate is good enough or they stand still."""
 
-    needs = ("X", "design", "loss", "omega", "smoothed", "dual", "error")
+    needs = ("X", "design", "loss", "omega", "smoothed", "error")
     states = (NewtonState,)
 
     def init(self, run: Run) -> tuple[NewtonState, Offer | None]:
-        """Weights of least squares, or those of an earlier run."""
-        problem, Q = run.problem, self.starting_point(run)
-        if problem.primal(np.zeros(problem.shape)) == 0:  # options without cost: no relative gap
-            w, tight = np.zeros(problem.shape), np.empty((0, problem.n_options), np.bool_)
-            free = NewtonState(w, w, Q, Q, tight, 0.0, 0.0, 0.0, 0.0, 0.0, over=True)
+        """No weights and the most uncertain strategies, or those of an earlier run."""
+        problem = run.problem
+        w = np.zeros(problem.shape)
+        if problem.primal(w) == 0:  # options without cost: no relative gap
+            Q, tight = self.starting_point(run), np.empty((0, problem.n_options), np.bool_)
+            free = NewtonState(w, w, Q, Q, tight, Curvature(np.ones(1)), 0.0, 0.0, 0.0, over=True)
             return free, Offer(w, 0.0, 0.0)
+        mu = _SMOOTH * problem.game.scale
         if run.start is None:
-            Q += problem.game.uncertain
-            Q *= 0.5
-        w = least_squares_start(problem) if run.start is None else run.start.w
-        return self.begin(run, w, Q, 0.25 * problem.game.scale)
+            Q = np.tile(problem.game.uncertain, (problem.n, 1))
+            return self.begin(run, w, Q, mu)
+        return self.begin(run, run.start.w, self.starting_point(run), mu)
 
-    def begin(self, run: Run, w: np.ndarray, Q: np.ndarray, mu: float) -> tuple[NewtonState, Offer]:
-        """The state at weights ``w`` and dual point ``Q`` (overwritten)."""
-        problem, centre = run.problem, Q.copy()
+    def begin(
+        self, run: Run, w: np.ndarray, Q: np.ndarray, mu: float, newton: bool = False
+    ) -> tuple[NewtonState, Offer]:
+        """The state at weights ``w`` and dual point ``Q`` (overwritten), before the first step of either method."""
+        problem, centre, spread = run.problem, Q.copy(), mu * run.problem.k
+        metric = np.ones(1) if newton else spread * problem.design.metric(problem, 10.0 * run.alpha * spread)
         tight = np.empty((problem.n, problem.n_options), np.bool_)
-        smooth, primal, G = problem.smoothed(w, mu, centre, Q, tight)
-        state = NewtonState(w, G, Q, centre, tight, mu, 1e-9 * mu, _SAMPLE * problem.design.size, smooth, primal)
+        sample = float(_SAMPLE * problem.design.size)
+        state = NewtonState(w, w, Q, centre, tight, Curvature(metric), mu, 1e-9 * mu, sample, newton=newton)
+        self._move(problem, state, w)
         return state, self._offer(run, state)
 
     def update(self, run: Run, state: NewtonState) -> tuple[NewtonState, Offer | None]:
-        """A step, or a new centre with less smoothing where steps would gain little at this one."""
+        """A step, or a new centre where steps would gain little at this one."""
         problem, mu, primal = run.problem, state.mu, state.primal
         gradient = run.alpha * state.w + state.G
         residual = float(np.vdot(gradient, gradient)) / (2.0 * run.alpha)
@@ -245,11 +176,12 @@ class Newton(RowMethod):
             return state, None
         # A step that gains nothing is rounding.
         rounded = residual <= (1e-15 if residual < state.last else 1e-12) * primal
+        state.newton = state.newton or rounded or self._slow(run, state)
         if residual <= 0.5 * moved or rounded or state.stuck:
-            state.centre[:] = state.Q
-            state.damping, state.stuck, state.last = 0.0 if state.stuck else state.damping, False, np.inf
-            state.mu *= 0.2 if run.progress.apparent_gap > 1e-2 else 0.5
-            self._move(problem, state, state.w)
+            self._recentre(run, state)
+        elif not state.newton:
+            run.progress.n_iter += 1
+            state.newton = not self._descend(problem, state, gradient)
         else:
             state.sample *= 2 if residual > 0.25 * state.last else 1
             state.last = residual
@@ -259,6 +191,47 @@ class Newton(RowMethod):
                 state.over = True
                 return state, None
         return state, self._offer(run, state)
+
+    def _recentre(self, run: Run, state: NewtonState) -> None:
+        """Let the next steps begin at the strategies at hand."""
+        state.centre[:] = state.Q
+        state.damping, state.stuck, state.last = 0.0 if state.stuck else state.damping, False, np.inf
+        state.excess = 0.0
+        if state.newton:
+            state.mu *= 0.2 if run.progress.apparent_gap > 1e-2 else 0.5
+        self._move(run.problem, state, state.w)
+
+    def _slow(self, run: Run, state: NewtonState) -> bool:
+        """Whether L-BFGS, at its pace of late, will take longer than Newton's method."""
+        made = state.evaluations - state.seen
+        if made < (_WATCHED if state.seen else 2 * _WATCHED):
+            return False
+        gap, tol = run.progress.apparent_gap, run.progress.tol
+        pace = np.log(max(state.before / gap, 1.0 + 1e-9)) / made
+        state.seen, state.before = state.evaluations, gap
+        left = np.log(max(gap / tol, 1.0)) / pace
+        return 2.0 * left * run.problem.n > _NEWTON_STEPS * step_cost(run.problem)
+
+    def _descend(self, problem: Problem, state: NewtonState, gradient: np.ndarray) -> bool:
+        """A step of L-BFGS; whether it helped."""
+        w, flat, before = state.w, gradient.ravel(), state.smooth
+        while True:
+            known = bool(state.curvature.steps)
+            direction = state.curvature.direction(flat) if known else -state.curvature.scaled(flat)
+            found = first_descent(
+                lambda step: self._move(problem, state, w + step * direction.reshape(w.shape)),  # noqa: B023 - used at once
+                before,
+                float(flat @ direction),
+                shortest=_SHORTEST,
+            )
+            if found is not None:
+                change = state.G - (gradient - problem.alpha * w) + problem.alpha * (state.w - w)
+                state.curvature.add((state.w - w).ravel(), change.ravel())
+                return True
+            self._move(problem, state, w)
+            if not known:
+                return False
+            state.curvature = Curvature(state.curvature.metric)
 
     def _step(self, run: Run, state: NewtonState, gradient: np.ndarray) -> bool:
         """A step along Newton's direction, damped as the last steps have taught; whether it gained but rounding."""
@@ -286,13 +259,26 @@ class Newton(RowMethod):
     def _move(self, problem: Problem, state: NewtonState, w: np.ndarray) -> tuple[float]:
         """Go to ``w``; the smoothed objective there."""
         state.w = w
-        state.smooth, state.primal, state.G = problem.smoothed(w, state.mu, state.centre, state.Q, state.tight)
+        found = problem.smoothed(w, state.mu, state.centre, state.Q, state.tight)
+        state.smooth, state.primal, state.dual, state.G = found
+        state.evaluations += 1
         return (state.smooth,)
 
     def _offer(self, run: Run, state: NewtonState) -> Offer:
-        problem, own = run.problem, state.G / -run.alpha
-        dual = problem.dual(state.Q, own)
-        return Offer(state.w, state.primal, dual, problem.error(state.w), problem.error(own, state.Q))
+        """The weights with their certificate; games are solved where the gap may then be as small as is wanted."""
+        problem, own, primal = run.problem, state.G / -run.alpha, state.primal
+        wanted = run.progress.tol * primal
+        if primal - max(state.dual, run.progress.dual) <= (wanted + state.excess if state.excess else _NEAR * wanted):
+            state.exact = problem.primal(state.w)
+            state.excess, primal = primal - state.exact, state.exact
+        return Offer(state.w, primal, state.dual, problem.error(state.w), problem.error(own, state.Q))
+
+    def finish(self, run: Run, state: NewtonState) -> None:
+        """Solve the games at the best weights where that was not done, and tidy them."""
+        problem, progress = run.problem, run.progress
+        if progress.primal != state.exact:
+            progress.exchange(progress.w, problem.primal(progress.w), progress.primal_error)
+        super().finish(run, state)
 
 
 def _sample_rows(problem: Problem, state: NewtonState, rng: np.random.Generator) -> np.ndarray:

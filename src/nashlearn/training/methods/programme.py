@@ -39,8 +39,7 @@ def is_small(problem: Any) -> bool:
     if design is None:
         return False
     networks, k = design.networks, design.networks.k
-    entries = networks.n_forest * k * k + sum(other.solver.n_entries for other in networks.others)
-    return problem.n_weights <= _WEIGHTS and entries * (problem.n_weights / k + design.width) <= _LIMIT
+    return problem.n_weights <= _WEIGHTS and networks.n_entries * (problem.n_weights / k + design.width) <= _LIMIT
 
 
 @dataclass

@@ -96,10 +96,9 @@ class SparseDescent(Descent):
         spent = run.progress.n_iter >= run.progress.max_iter
         if self.target or not spent:
             return super().advice(run, scaling)
-        many = 10 * run.progress.max_iter
         return (
-            f"The exact game, at smoothing 0, is slow with penalty='l1': raise max_iter, say to {many}, or smoothing, "
-            f"say to 0.1, or alpha, or {scaling()}."
+            "The exact game, at smoothing 0, is slow with penalty='l1': raise "
+            f"{run.progress.longer(run.tol, self.unit)}, or smoothing, say to 0.1, or alpha, or {scaling()}."
         )
 
     def _direction(self, run: Run, state: Any) -> tuple[np.ndarray, float]:

@@ -17,8 +17,8 @@ import numpy as np
 from nashlearn.training.blas import one_thread
 from nashlearn.training.driver import Offer, Run
 from nashlearn.training.methods.box import BoxPlanes
+from nashlearn.training.methods.hessian import DENSE_LIMIT
 from nashlearn.training.methods.lasso import lasso_step
-from nashlearn.training.methods.newton import DENSE_LIMIT
 from nashlearn.training.methods.search import first_descent
 from nashlearn.training.methods.sparse import SparseDescent, SparseState, violation
 from nashlearn.training.methods.tempered import Turns, drawn_rows, evaluation_cost

@@ -24,7 +24,7 @@ from nashlearn.kernels.newton import packed_turns
 from nashlearn.kernels.tempered import turn_rows
 from nashlearn.training.driver import Offer, Run
 from nashlearn.training.methods.descent import Curvature
-from nashlearn.training.methods.newton import DENSE_LIMIT, Hessian, by_cholesky, by_conjugate_gradients
+from nashlearn.training.methods.hessian import DENSE_LIMIT, Hessian, by_cholesky, by_conjugate_gradients
 from nashlearn.training.methods.planes import Planes
 from nashlearn.training.methods.rows import RowMethod
 from nashlearn.training.methods.search import first_descent
