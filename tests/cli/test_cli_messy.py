@@ -233,8 +233,8 @@ def test_rare_classes_and_copies_are_told(tmp_path):
         (["--as", "petal=number"], "no column 'petal'. Did you mean 'petals'?"),
         (["--as", "petals"], "--as needs a column and a kind, as in --as zip=category; got 'petals'"),
         (["--as", "petals=number", "--as", "petals=text"], "two things of the column 'petals': number and text"),
-        (["--as", "colour=number"], "'colour' must hold numbers"),
-        (["--as", "colour=date"], "'colour' holds no dates: row "),
+        (["--as", "colour=number"], "'colour' does not hold numbers throughout: row "),
+        (["--as", "colour=date"], "'colour' holds no dates in one of the known formats: row "),
         (["--as", "height=drop", "--as", "colour=drop", "--as", "petals=drop"], "All columns are left out"),
     ],
 )

@@ -138,7 +138,8 @@ def as_days(column: Any, style: DateStyle, na: Collection[str] = ()) -> Any:
     from pandas.api import types
 
     if types.is_datetime64_any_dtype(column.dtype):
-        return pandas.DatetimeIndex(column).tz_localize(None)
+        days = pandas.DatetimeIndex(column)
+        return days if days.tz is None else days.tz_convert("UTC").tz_localize(None)
     what = f"dates written as {style.order()}"
     return _parsed(
         column, na, style.parse, what, lambda days, gap: days.append(pandas.DatetimeIndex([gap])), pandas.NaT
