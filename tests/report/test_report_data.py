@@ -28,6 +28,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix, mean_absolute_erro
 from nashlearn import NashClassifier, report
 from nashlearn.parsing import attachment, complete_matches
 from nashlearn.report.sections import Measure, comparison, confusion, thinned
+from nashlearn.report.summary import figure
 from nashlearn.tagging import phrase_f1
 from nashlearn.tracking import track_examples
 
@@ -175,6 +176,16 @@ def test_bounds_for_new_sequences_are_the_models_and_frames_have_none() -> None:
     found, bounds = tagger().certify(X, y), section(reports()["tagging"], "new_data")
     assert [bounds[name] for name in found._fields] == pytest.approx(list(found))
     assert "new_data" not in [one["type"] for one in reports()["tracking"]["sections"]]
+
+
+@pytest.mark.parametrize(("kind", "each"), [("tagging", "in the mean sequence"), ("parsing", "in the mean sentence")])
+def test_bounds_for_new_data_stand_beside_their_own_measure(kind: str, each: str) -> None:
+    """The share of all tokens is another number than the mean over sentences, and may lie outside its bounds."""
+    data = reports()[kind]
+    bounds, card = section(data, "new_data"), data["cards"][-1]
+    assert bounds["unit"].endswith(each) and each in card["note"] and each in data["words"][-1]
+    assert bounds["lower"] <= bounds["loss"] <= bounds["upper"]
+    assert card["note"].endswith(f"here {figure(bounds['loss'], percent=True)}")
 
 
 def test_a_model_without_history_is_reported() -> None:

@@ -26,10 +26,15 @@ _SHOWN = 24  # classes of a matrix that still reads as one
 
 
 class Unit(NamedTuple):
-    """In what losses are said: in words, and whether as shares of 100 %."""
+    """In what losses are said: in words, whether as shares of 100 %, and what a mean over examples is a mean of.
+
+    Bounds for new data are about examples that are drawn, so that a short sentence counts as much as a long one. What
+    is measured of tokens is another number, and ``each`` tells the two apart.
+    """
 
     name: str
     percent: bool = False
+    each: str = ""
 
 
 @dataclass(frozen=True)
@@ -241,7 +246,7 @@ def new_data(losses: Losses, confidence: float, unit: Unit, examples: str) -> di
     return {
         "type": "new_data",
         "title": "On new data",
-        "unit": unit.name,
+        "unit": f"{unit.name} {unit.each}".strip(),
         "percent": unit.percent,
         "examples": examples,
         "confidence": confidence,

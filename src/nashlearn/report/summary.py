@@ -75,7 +75,11 @@ class Page:
         compared = comparison(list(names), measures, unit, self.confidence, self.random_state, self.absent)
         trained = certificate(model)
         said = [_cost(compared), _against(compared), _certified(trained)]
-        learning = None if self.learning is None else {**self.learning, "loss": loss_unit._asdict()}
+        learning = (
+            None
+            if self.learning is None
+            else {**self.learning, "loss": {"name": loss_unit.name, "percent": loss_unit.percent}}
+        )
         bounds = None if losses is None else new_data(losses, self.confidence, loss_unit, unit)
         if bounds is not None:
             said.append(_on_new_data(bounds))
@@ -140,13 +144,14 @@ def _certified(section: Mapping[str, Any]) -> Said:
 
 
 def _on_new_data(section: Mapping[str, Any]) -> Said:
-    lower, upper = (figure(section[name], section["percent"]) for name in ("lower", "upper"))
+    loss, lower, upper = (figure(section[name], section["percent"]) for name in ("loss", "lower", "upper"))
     unit = section["unit"]
     confidence = f"{100 * section['confidence']:g}\u00a0% confidence"
     words = (
-        f"On new {section['examples']}, drawn like these, it has between {lower} and {upper} {unit}, with {confidence}."
+        f"On new {section['examples']}, drawn like these, it has between {lower} and {upper} {unit}, with "
+        f"{confidence}; here it has {loss}."
     )
-    return ("New data", upper, f"{unit} at most, with {confidence}"), words
+    return ("New data", upper, f"{unit} at most, with {confidence}; here {loss}"), words
 
 
 def _parameters(estimator: Any) -> dict[str, Any]:

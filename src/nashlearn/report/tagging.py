@@ -60,9 +60,13 @@ def tagging_report_data(
     costs = np.hstack([costs, np.full((len(known), len(labels) - len(known)), costs.max())])
     codes, given = _coded(truth, labels), _coded(own, labels)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    measures, unit, losses = [judged.wrong("Wrong tags")], Unit("wrong tags", percent=True), judged.shares()
+    measures, unit, losses = (
+        [judged.wrong("Wrong tags")],
+        Unit("wrong tags", percent=True, each="in the mean sequence"),
+        judged.shares(),
+    )
     if not np.array_equal(costs[:, : len(known)], 1.0 - np.eye(len(known))):
-        unit = Unit("cost per token")
+        unit = Unit("cost per token", each="in the mean sequence")
         paid = judged.stacked(lambda one: (np.add.reduceat(costs[_coded(one, known), codes], starts), sizes))
         measures.insert(0, Measure("Mean cost", *paid))
         losses = Losses(paid[0][:, 0] / paid[1][:, 0], *price_range(costs))

@@ -81,7 +81,9 @@ def parsing_report_data(
         ]
 
     sections = [judged.shown("trees", "Trees", draw), _by_length(own, truth)]
-    return judged.report("parsing", measures, sections, Unit("wrong heads", percent=True), judged.shares())
+    return judged.report(
+        "parsing", measures, sections, Unit("wrong heads", percent=True, each="in the mean sentence"), judged.shares()
+    )
 
 
 def _by_length(answers: Sequence[np.ndarray], truth: Sequence[np.ndarray]) -> dict[str, Any]:

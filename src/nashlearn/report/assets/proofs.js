@@ -208,7 +208,7 @@
         { class: "chart", role: "img", "aria-label": `${show(loss)}, between ${show(lower)} and ${show(upper)}` },
         charts.whisker({ low: lower, high: upper, value: loss }, [Math.min(0, lower), end], "model", null),
       ),
-      h("p", { class: "muted" }, `In ${section.unit}, the mean over ${section.examples}; the line goes from 0 to ${show(end)}.`),
+      h("p", { class: "muted" }, `In ${section.unit}; the line goes from 0 to ${show(end)}.`),
     ];
   }
   Object.assign(Nash.sections, { certificate, risk, new_data: newData });
