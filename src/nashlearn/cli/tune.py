@@ -91,6 +91,7 @@ def searched(
     attempt: Callable[[dict[str, Any]], Trial],
     seconds: float,
     shown: Callable[[float], str],
+    gain: float = 0.0,
 ) -> tuple[Trial, list[Trial]]:
     """The best of the trials, and all of them: one parameter after another, the others at the best values so far.
 
@@ -107,6 +108,8 @@ def searched(
         CPU time after which no trial is begun, but for the first: what is chosen hangs on no other work of the machine.
     shown : callable
         The loss in words.
+    gain : float, default=0.0
+        Share by which a trial must lower the loss of the best so far to take its place: of near-equals the first wins.
     """
     best, found = {name: values[0] for name, values in alternatives.items()}, list[Trial]()
     began, total = time.process_time(), 1 + sum(len(values) - 1 for values in alternatives.values())
@@ -126,7 +129,7 @@ def searched(
                 for value in values[1:]:
                     if not late():
                         add({**best, name: value})
-                best = min(found, key=lambda trial: trial.loss).choice
+                best = _best(found, gain).choice
         except KeyboardInterrupt:
             if not found:
                 raise
@@ -136,9 +139,18 @@ def searched(
             f"choosing parameters ended after {len(found)} of {total} trials, its time being up; --tune-time allows "
             f"more than {seconds:g} CPU seconds."
         )
-    chosen = min(found, key=lambda trial: trial.loss)
+    chosen = _best(found, gain)
     talk.note(f"chosen: {figure(chosen.choice)}: {shown(chosen.loss)}")
     return chosen, found
+
+
+def _best(found: Sequence[Trial], gain: float) -> Trial:
+    """The trial that is left when each in turn has to lower the loss of the best so far by such a share of it."""
+    best = found[0]
+    for trial in found[1:]:
+        if trial.loss < best.loss - gain * abs(best.loss):
+            best = trial
+    return best
 
 
 def _quietly(loss: Callable[..., T], *choice: Any) -> T:
