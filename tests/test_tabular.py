@@ -172,6 +172,16 @@ def test_names_of_rows_can_be_kept():
         tabular.column_kinds(X[["customer_id"]])
 
 
+@pytest.mark.parametrize("name", ["paid", "grid", "fluid acid", "solid", "width", "Covid", "monkey", "piano"])
+def test_other_names_are_no_names_of_rows(name):
+    assert tabular.column_kinds(pd.DataFrame({name: np.arange(60) * 7, "x": 0.5})) == {name: "number", "x": "number"}
+
+
+@pytest.mark.parametrize("name", ["id", "ID", "PassengerId", "customer_id", "order no", "Unnamed: 0", "row", "userID"])
+def test_names_of_names_of_rows(name):
+    assert tabular.column_kinds(pd.DataFrame({name: np.arange(60) * 7, "x": 0.5})) == {"x": "number"}
+
+
 def test_the_table_decides_where_a_column_does_not_tell():
     """A file is written in one style: with a decimal comma in one column, 1,234 is a decimal in another."""
     X = pd.DataFrame({"a": ["1,234", "5,678"], "b": ["1,5", "2,25"], "c": ["7 kg", "8 kg"], "d": [1, 2]})
@@ -253,6 +263,23 @@ def test_models_of_messy_tables_are_the_same_after_loading(tmp_path):
         names
     )
     assert len(names) == model[-1].coef_.shape[1]
+
+
+def test_zones_of_time_are_read_alike_from_every_file():
+    days = pd.Series(pd.date_range("2020-01-01 23:30", periods=40, freq="7h", tz="Europe/Berlin"))
+    X = pd.DataFrame({"a": days})
+    columns = tabular.table_pipeline(NashClassifier(), X)["columns"]
+    pd.testing.assert_frame_equal(columns.transform(X), columns.transform(pd.DataFrame({"a": days.astype(str)})))
+
+
+@pytest.mark.parametrize("kind", ["number", "date", "decimal-comma", "day-first"])
+def test_columns_of_gaps_alone(kind):
+    X = frame().assign(d="unknown")
+    assert tabular.guess_columns(X)["d"].kind == "empty"
+    try:
+        assert tabular.guess_columns(X, kinds={"d": kind})["d"].kind == "number"
+    except ValueError as error:
+        assert "all of its entries are missing" in str(error)
 
 
 def test_kinds_that_there_are_not():

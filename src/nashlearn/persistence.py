@@ -340,8 +340,9 @@ def _refuse_unwritable(parts: Mapping[str, Any]) -> None:
         for name, value in estimator.get_params(deep=False).items():
             if all(hasattr(value, part) for part in ("index", "columns", "to_dict")):
                 raise ModelFileError(
-                    f"{type(estimator).__name__} cannot be saved: {name} is a data frame; before training "
-                    f"set_params({name}={name}.to_dict(orient='index')), the same costs in a dictionary."
+                    f"{type(estimator).__name__} cannot be saved: {name} is a data frame. Write model.set_params("
+                    f"{name}=model.{name}.to_dict(orient='index')) first: the same costs in a dictionary, with no need "
+                    "to train again."
                 )
             if callable(value):
                 advice = _INSTEAD.get(name, "use a name or a cost matrix")

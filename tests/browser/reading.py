@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-__all__ = ["keep", "overflow", "unreadable"]
+__all__ = ["keep", "overflow", "unlabelled", "unreachable", "unreadable"]
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 LEAST = 4.5  # WCAG 2.2, success criterion 1.4.3, for text of any size
@@ -102,6 +102,41 @@ def unreadable(page: Any) -> list[str]:
 def overflow(page: Any) -> int:
     """How many pixels the page is wider than the window."""
     return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+
+
+_PICTURES = """
+() => [...document.querySelectorAll("svg")]
+  .filter((one) => one.getAttribute("aria-hidden") !== "true" && !(one.getAttribute("aria-label") || "").trim())
+  .map((one) => one.outerHTML.slice(0, 120))
+"""
+
+# A section with a chart has a table too; dots and whiskers are named and numbered in the text beside them.
+_TABLES = """
+() => [...document.querySelectorAll("main > section")]
+  .filter((one) => one.querySelector(".chart svg[aria-label]") && !one.querySelector("table"))
+  .map((one) => one.className)
+"""
+
+_WIDE = """
+() => [...document.querySelectorAll("main table")]
+  .filter((one) => one.offsetWidth > 0)
+  .filter((one) => {
+    const room = one.closest(".scroll");
+    const scrolls = room && ["auto", "scroll"].includes(getComputedStyle(room).overflowX);
+    return !room || (one.scrollWidth > room.clientWidth && !scrolls);
+  })
+  .map((one) => one.closest("section").className)
+"""
+
+
+def unlabelled(page: Any) -> list[str]:
+    """Drawings without words for those who cannot see them, and sections with a chart and no table."""
+    return page.evaluate(_PICTURES) + page.evaluate(_TABLES)
+
+
+def unreachable(page: Any) -> list[str]:
+    """Tables that are wider than their place and do not scroll there."""
+    return page.evaluate(_WIDE)
 
 
 def keep(page: Any, name: str) -> None:

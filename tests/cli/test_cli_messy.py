@@ -199,6 +199,15 @@ def test_the_page_about_the_data(tmp_path):
     assert not any("refund" in line for line in answer(*arguments, "--drop", "refund")["suspicious"])
 
 
+def test_all_that_training_refuses_is_shown_at_once(tmp_path):
+    frame = flowers().astype(object)
+    frame.loc[7, "petals"], frame.loc[9, "height"], frame.loc[[3, 4], "kind"] = "many", "tall", None
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    page = call("train", tmp_path / "a.csv", "-t", "kind", "--check").stdout
+    assert "row 8 has 'many'" in page and "row 10 has 'tall'" in page and page.count("refused") >= 2
+    assert "2 rows have no label. Training refuses them" in page
+
+
 def test_no_column_of_honest_data_leaks(tmp_path):
     flowers().to_csv(tmp_path / "a.csv", index=False)
     assert not any(
@@ -224,15 +233,15 @@ def test_rare_classes_and_copies_are_told(tmp_path):
         (["--as", "petal=number"], "no column 'petal'. Did you mean 'petals'?"),
         (["--as", "petals"], "--as needs a column and a kind, as in --as zip=category; got 'petals'"),
         (["--as", "petals=number", "--as", "petals=text"], "two things of the column 'petals': number and text"),
-        (["--as", "colour=number"], "'colour' must hold numbers"),
-        (["--as", "colour=date"], "'colour' holds no dates: row "),
+        (["--as", "colour=number"], "'colour' does not hold numbers throughout: row "),
+        (["--as", "colour=date"], "'colour' holds no dates in one of the known formats: row "),
         (["--as", "height=drop", "--as", "colour=drop", "--as", "petals=drop"], "All columns are left out"),
     ],
 )
 def test_flags_that_make_no_sense(options, said, tmp_path):
     flowers().to_csv(tmp_path / "a.csv", index=False)
-    for more in (["-o", tmp_path / "m"], ["--check"]):
-        assert said in complaint("train", tmp_path / "a.csv", "-t", "kind", *more, *options)
+    assert said in complaint("train", tmp_path / "a.csv", "-t", "kind", "-o", tmp_path / "m", *options)
+    assert not (tmp_path / "m").exists()
 
 
 def test_training_needs_a_place_for_the_model(tmp_path):

@@ -167,5 +167,7 @@ def test_features_have_the_names_of_what_made_them() -> None:
     X, *_ = flowers()
     assert feature_names(None, X, 4) == list(X.columns) == feature_names(classifier()[:-1], X, 4)
     assert feature_names(None, X.to_numpy(), 2) == ["feature 1", "feature 2"]
-    encoder = SimpleNamespace(get_feature_names_out=lambda: np.array(["numbers__age", "categories__colour_red"]))
-    assert feature_names(encoder, X, 2) == ["age", "colour_red"]
+    made = ["numbers__age", "numbers__a__b", "categories__colour_red", "words of note__great", "a__b"]
+    encoder = SimpleNamespace(get_feature_names_out=lambda: np.array(made))
+    table = SimpleNamespace(columns=["age", "a__b", "colour", "note"])
+    assert feature_names(encoder, table, 5) == ["age", "a__b", "colour_red", "words of note: great", "a__b"]

@@ -13,7 +13,7 @@ from rich.table import Table
 from nashlearn.cli.talk import grid
 from nashlearn.datasets.files import line_of_row
 
-__all__ = ["naming_lines", "numbered", "page_about"]
+__all__ = ["naming_lines", "numbered", "overruled", "page_about"]
 
 _FILE = "nashlearn file"  # of the attributes of tables
 _MOST = 30  # classes that are shown
@@ -44,6 +44,13 @@ def naming_lines(table: Any) -> Iterator[None]:
         raise ValueError(str(error).replace(f"row {error.row}", said, 1)) from None
 
 
+def overruled(name: str, kind: str, overrule: str) -> str:
+    """The flag that overrules a guess, where there is one."""
+    if kind in ("empty", "refused"):
+        return "." if kind == "empty" else ""
+    return f". If that is wrong: --as {shlex.quote(f'{name}={overrule}')}."
+
+
 def page_about(task: Any) -> tuple[dict[str, Any], Callable[[], Iterator[str | Table]]]:
     """What there is to know about the data of a task before training, and the page that says it."""
     from nashlearn import tabular
@@ -51,7 +58,10 @@ def page_about(task: Any) -> tuple[dict[str, Any], Callable[[], Iterator[str | T
     X, y = task.learn()
     names = dict(enumerate(task.classes)) if task.ranks else {}
     found = tabular.look_at(X, [names.get(label, label) for label in y.tolist()], task.guesses, task.missing())
-    found = {"data": task.data, "target": task.target, **found}
+    found = {"data": task.data, "target": task.target, "unlabelled": task.unlabelled, **found}
+    if task.unlabelled:
+        flag = "" if task.drop_unlabelled else " Training refuses them, or leaves them out with --drop-unlabelled."
+        found["suspicious"].insert(0, f"{task.unlabelled:,} rows have no label.{flag}")
 
     def show() -> Iterator[str | Table]:
         yield f"{task.data}: {found['rows']:,} rows, {len(found['columns'])} columns beside {task.target!r}"
@@ -62,10 +72,7 @@ def page_about(task: Any) -> tuple[dict[str, Any], Callable[[], Iterator[str | T
         yield grid("Columns", ["name", "taken for", "missing", "different"], rows)
         for one in found["columns"]:
             if one["said"]:
-                wrong = (
-                    "" if one["kind"] == "empty" else f" Else --as {shlex.quote(one['name'] + '=' + one['overrule'])}"
-                )
-                yield f"  {one['name']}: {one['said']}.{wrong}"
+                yield f"  {one['name']}: {one['said']}{overruled(one['name'], one['kind'], one['overrule'])}"
         classes = sorted(found["classes"], key=lambda one: -one["rows"])
         shown = [[str(one["label"]), one["rows"], f"{one['share']:.1%}"] for one in classes[:_MOST]]
         more = f" (the {_MOST} largest of {len(classes):,})" if len(classes) > _MOST else ""

@@ -63,7 +63,7 @@ def train(task: Task) -> None:
         if hasattr(task, "smoothing"):
             found["smoothing"] = smoothing_of(estimator)
         found |= {
-            "loss_in_training": estimator.worst_case_risk(),
+            "worst_case_at_training_inputs": estimator.worst_case_risk(),
             "objective": float(estimator.objective_),
             "dual_gap": float(estimator.dual_gap_),
             "tol": float(estimator.tol),

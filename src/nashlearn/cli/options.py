@@ -48,7 +48,7 @@ Search = Annotated[
     ),
 ]
 TuneTime = Annotated[
-    float, typer.Option("--tune-time", min=0.0, help="Seconds after which --tune fast tries nothing new.")
+    float, typer.Option("--tune-time", min=0.0, help="CPU seconds after which --tune fast tries nothing new.")
 ]
 ON_THESE = "Write an HTML report on these data."
 

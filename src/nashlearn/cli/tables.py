@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,7 +15,7 @@ import nashlearn
 from nashlearn import datasets, report
 from nashlearn.certificates import mean_bounds
 from nashlearn.cli import options as o
-from nashlearn.cli.check import naming_lines, numbered, page_about
+from nashlearn.cli.check import naming_lines, numbered, overruled, page_about
 from nashlearn.cli.costs import loss_or_costs
 from nashlearn.cli.labels import class_labels, known_labels, labels_of, number, shown
 from nashlearn.cli.task import CONFIDENCE, Examples, Predictions, Task, certificate
@@ -91,6 +90,7 @@ class Tables(Task):
     kind: str = "classification"  # of report
     columns: list[dict[str, Any]] = field(default_factory=list)  # that the model reads
     guesses: dict[str, Any] = field(default_factory=dict)  # what all columns hold
+    unlabelled: int = 0  # rows that were left out
     first: Any = None  # the step of a model that reads them
 
     def __post_init__(self) -> None:
@@ -145,7 +145,7 @@ class Tables(Task):
         y, self.classes = class_labels(column, ranks, self.target)
         self.ranks = ranks is not None
         with naming_lines(X):  # before a part is held out, so that no work is lost on an entry in it
-            self.guesses = tabular.guess_columns(X, kinds=self.given_kinds(), na=self.missing())
+            self.guesses = tabular.guess_columns(X, kinds=self.given_kinds(), na=self.missing(), refuse=not self.check)
         return X, y
 
     def known(self, data: str) -> Examples:
@@ -162,9 +162,10 @@ class Tables(Task):
     def _labelled(self, X: Any, column: Any, data: str) -> tuple[Any, Any]:
         """Rows with their numbers in the file; those without a label are left out where that was asked for."""
         X, column = numbered(X, data), labels_of(numbered(column, data), self.missing())
-        if self.drop_unlabelled and column.isna().any():
+        if (self.drop_unlabelled or self.check) and column.isna().any():
             kept = column.notna().to_numpy()
-            self.talk.note(f"{int((~kept).sum()):,} rows without a label are left out.")
+            self.unlabelled = int((~kept).sum())
+            self.talk.note(f"{self.unlabelled:,} rows without a label are left out.")
             if not kept.any():
                 raise ValueError(f"No row has a label in the column {self.target!r}.")
             return X[kept], column[kept]
@@ -207,8 +208,7 @@ class Tables(Task):
         self.columns = tabular.table_schema(model)["columns"]
         for name, guess in self.guesses.items():
             if guess.said:
-                wrong = f" If that is wrong: --as {shlex.quote(f'{name}={guess.overrule}')}."
-                self.talk.note(f"column {name!r}: {guess.said}.{wrong if guess.kind != 'empty' else ''}")
+                self.talk.note(f"column {name!r}: {guess.said}{overruled(name, guess.kind, guess.overrule)}")
         return model
 
     def _estimator(self, loss: str) -> Any:

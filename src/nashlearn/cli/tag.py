@@ -35,12 +35,16 @@ Sentences = list[list[list[str]]]
 
 
 class Recipe(StrEnum):
-    """Names of :data:`nashlearn.tagging.RECIPES`, in the order in which they are tried."""
+    """Names of :data:`nashlearn.tagging.RECIPES`."""
 
-    ENTITIES = "entities"
-    SPELLING = "spelling"
     WINDOW = "window"
+    SPELLING = "spelling"
+    ENTITIES = "entities"
+    WIDE = "wide"
     CLUSTERS = "clusters"
+
+
+_TRIED = [Recipe.ENTITIES, Recipe.WIDE, Recipe.CLUSTERS, Recipe.SPELLING]
 
 
 @dataclass(kw_only=True)
@@ -60,7 +64,8 @@ class Tags(SearchedTask):
         typer.Option(
             "--features",
             help="window: words and other columns around. spelling: and how words are written (default of --tune off). "
-            "entities: what names ask for. clusters: and groups of words, learnt from the text.",
+            "entities: what names ask for. wide: entities and window. clusters: and groups of words, learnt from the "
+            "text.",
         ),
     ] = None
     spelling: Annotated[
@@ -154,7 +159,7 @@ class Tags(SearchedTask):
 
     def _alternatives(self) -> dict[str, Sequence[Any]]:
         """What to choose from, where to begin first; what is given has one value."""
-        choices = {"features": list(Recipe) if self.recipe is None else [self.recipe]}
+        choices = {"features": _TRIED if self.recipe is None else [self.recipe]}
         return choices | {
             name: _QUICK[name] if getattr(self, name) is None else [getattr(self, name)] for name in PARAMETERS
         }

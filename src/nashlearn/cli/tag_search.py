@@ -16,7 +16,8 @@ __all__ = ["PARAMETERS", "Measure", "measure_of", "quick_fold", "trials"]
 PARAMETERS = ("alpha", "smoothing")  # of the tagger, that are chosen
 
 _TOKENS = 60_000  # to train on and to judge by
-_STEPS = 12  # of the offset
+_STEPS = 12  # of the offset,
+_GAIN = 1e-3  # and what each must gain: less is chance
 _FEW = 20  # sentences that are too few to choose by
 
 
@@ -117,13 +118,13 @@ def trials(
 
 
 def lowest(loss: Callable[[float], float]) -> tuple[float, float]:
-    """Where a loss is least, and how much: from 0 by steps of a tenth down as long as it falls, else up."""
+    """Where a loss is least, and how much: from 0 by steps of a tenth down as long as each gains enough, else up."""
     best, value = 0.0, loss(0.0)
     for step in (-1, 1):
         for n in range(1, _STEPS + 1):
             there = step * n / 10
             now = loss(there)
-            if now >= value:
+            if now > value - _GAIN:
                 break
             best, value = there, now
         if best:

@@ -104,15 +104,15 @@ def searched(
     attempt : callable
         The trial of a choice, a value for each name; it may add to the choice what it found out on the way.
     seconds : float
-        Time after which no trial is begun, but for the first.
+        CPU time after which no trial is begun, but for the first: what is chosen hangs on no other work of the machine.
     shown : callable
         The loss in words.
     """
     best, found = {name: values[0] for name, values in alternatives.items()}, list[Trial]()
-    began, total = time.monotonic(), 1 + sum(len(values) - 1 for values in alternatives.values())
+    began, total = time.process_time(), 1 + sum(len(values) - 1 for values in alternatives.values())
 
     def late() -> bool:
-        return bool(found) and time.monotonic() - began > seconds
+        return bool(found) and time.process_time() - began > seconds
 
     def add(choice: dict[str, Any]) -> None:
         found.append(_quietly(attempt, choice))
@@ -134,7 +134,7 @@ def searched(
     if late() and len(found) < total:
         talk.warn(
             f"choosing parameters ended after {len(found)} of {total} trials, its time being up; --tune-time allows "
-            f"more than {seconds:g} seconds."
+            f"more than {seconds:g} CPU seconds."
         )
     chosen = min(found, key=lambda trial: trial.loss)
     talk.note(f"chosen: {figure(chosen.choice)}: {shown(chosen.loss)}")

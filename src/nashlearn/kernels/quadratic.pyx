@@ -251,21 +251,31 @@ cdef Py_ssize_t _entering(
     return label
 
 
-cdef Py_ssize_t _first_row(const double* L, const Prox* c, Py_ssize_t r, const double* q, double* scale) noexcept nogil:
-    """The row with the least cost at ``q``; the largest entry met into ``scale``."""
+cdef Py_ssize_t _tight_rows(const double* L, Prox* c, Py_ssize_t r, const double* q, double* scale) noexcept nogil:
+    """The rows with the least cost at ``q``, the first of them first, into ``S``; the largest entry met into ``scale``.
+
+    A step that begins near its end knows all of its core from the start.
+    """
     cdef double lowest = INFINITY, total
-    cdef Py_ssize_t i, j, row = 0
+    cdef Py_ssize_t i, j, s = 1
     scale[0] = 0.0
+    memset(c.tight, 0, c.options)
     for i in range(c.options):
         total = 0.0
         for j in range(r):
             total += L[i * c.k + c.R[j]] * q[c.R[j]]
             scale[0] = max(scale[0], fabs(L[i * c.k + c.R[j]]))
+        c.slack[i] = total
         if total < lowest:
-            lowest, row = total, i
+            lowest, c.S[0] = total, i
     if not scale[0] > 0.0:
         scale[0] = 1.0
-    return row
+    c.tight[c.S[0]] = True
+    for i in range(c.options):
+        if s < r and not c.tight[i] and c.slack[i] - lowest <= _EPS * scale[0]:
+            c.S[s], c.tight[i] = i, True
+            s += 1
+    return s
 
 
 cdef Py_ssize_t _support(Prox* c, const double* q) noexcept nogil:
@@ -296,12 +306,10 @@ cdef void cost_prox(
 ) noexcept nogil:
     cdef size_t at = <size_t> room
     cdef Prox c = _laid_out(options, k, &at)
-    cdef Py_ssize_t j, t, r = _support(&c, q), s = 1, idle = 0, stop, out, drop, label, independent, rounds
+    cdef Py_ssize_t j, t, r = _support(&c, q), s, idle = 0, stop, out, drop, label, independent, rounds
     cdef double scale = 0.0, shift = 0.0, spread = 0.0, step, length, tol
     cdef bint ordered
-    memset(c.tight, 0, options)
-    c.S[0] = _first_row(L, &c, r, q, &scale)
-    c.tight[c.S[0]] = True
+    s = _tight_rows(L, &c, r, q, &scale)
     for rounds in range(50 * (k + options)):
         independent = _normals(L, &c, r, s)
         if independent < s:  # it blocked by rounding: leave it out, and alone until the core changes

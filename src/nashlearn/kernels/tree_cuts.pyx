@@ -24,14 +24,14 @@ cdef void _join(Py_ssize_t u, Py_ssize_t v, Py_ssize_t n, const Flow* flow) noex
     flow.degree[v] += 1
 
 
-cdef void _connect(const double* x, Py_ssize_t n, const Flow* flow) noexcept nogil:
-    """Neighbours: nodes that an arc joins, in either direction."""
+cdef void _connect(const double* x, Py_ssize_t n, double least, const Flow* flow) noexcept nogil:
+    """Neighbours: nodes that an arc of more than ``least`` joins, in either direction."""
     cdef Py_ssize_t d, h
     memset(flow.degree, 0, (n + 1) * sizeof(Py_ssize_t))
     for d in range(n):
         for h in range(n + 1):
-            if x[d * (n + 1) + h] > 0.0 and h != d + 1:
-                if not (0 < h < d + 1 and x[(h - 1) * (n + 1) + d + 1] > 0.0):  # else joined from the other side
+            if x[d * (n + 1) + h] > least and h != d + 1:
+                if not (0 < h < d + 1 and x[(h - 1) * (n + 1) + d + 1] > least):  # else joined from the other side
                     _join(d + 1, h, n, flow)
 
 
@@ -92,9 +92,10 @@ cdef Py_ssize_t separate(
     const double* x, Py_ssize_t n, unsigned char* members, Py_ssize_t room, double tol, const Flow* flow
 ) noexcept nogil:
     # A token whose flow from the root is 1 joins the root: no violated cut parts them. The others each give a set.
+    # Interior points use every arc a little: flows are tried without those arcs first, which are most.
     cdef Py_ssize_t d, u, v, turn, found = 0
-    cdef double most
-    cdef bint connected = False
+    cdef double most, least = INFINITY, negligible = 0.1 * tol
+    cdef bint reached
     memset(flow.source, 0, n + 1)
     flow.source[0] = True
     for d in range(n):
@@ -105,11 +106,17 @@ cdef Py_ssize_t separate(
             if not flow.source[u] and flow.inflow[u] > most:
                 v, most = u, flow.inflow[u]
         if most < 1.0 - tol:
-            if not connected:
-                _connect(x, n, flow)
-                connected = True
+            if least == INFINITY:
+                least = negligible
+                _connect(x, n, least, flow)
             _refill(x, n, flow)
-            if not _flow_reaches_one(n, v, tol, flow):
+            reached = _flow_reaches_one(n, v, tol, flow)
+            if not reached and least > 0.0:
+                least = 0.0
+                _connect(x, n, least, flow)
+                _refill(x, n, flow)
+                reached = _flow_reaches_one(n, v, tol, flow)
+            if not reached:
                 if found == room:
                     return found
                 for d in range(n):

@@ -20,6 +20,7 @@ cdef struct Stage:  # an entry is a token, a head and a label
     Py_ssize_t* label  # (n, n + 1) best label
     Py_ssize_t* heads  # (n)
     unsigned char* usable  # (n, n + 1) whether some tree holds the arc
+    unsigned long long* dominators  # (n, (n + 63) // 64) of each token, bits
     unsigned char* take  # (n, n + 1, labels) whether the game is to be played with the entry
     Py_ssize_t m  # entries in play:
     Py_ssize_t* token  # (n (n + 1) labels)

@@ -19,59 +19,93 @@ cdef size_t lay_stage(Stage* s, Py_ssize_t n, Py_ssize_t labels, size_t at) noex
     s.arc, s.other, s.lift = doubles(&at, arcs), doubles(&at, arcs), doubles(&at, arcs)
     s.label, s.heads = indices(&at, arcs), indices(&at, n)
     s.usable, s.take = marks(&at, arcs), marks(&at, size)
+    s.dominators = <unsigned long long*> doubles(&at, n * ((n + 63) // 64))
     s.token, s.head, s.kind = indices(&at, size), indices(&at, size), indices(&at, size)
     s.sets, s.equality = marks(&at, s.most * n), marks(&at, s.most + 1)
     s.y, s.lam = doubles(&at, 2 * n), doubles(&at, 2 * (s.most + 1))
     return at
 
 
-cdef Py_ssize_t _spread(Stage* s, Py_ssize_t sources, Py_ssize_t avoid) noexcept nogil:
-    """Mark in ``flow.source`` the tokens reached from ``sources`` (1..n, in ``flow.queue``) without token ``avoid``.
+cdef void _spread(Stage* s, Py_ssize_t source, bint back) noexcept nogil:
+    """Mark in ``flow.source`` the tokens reached from token ``source`` (1..n) that were not; ``back``: that reach it.
 
-    Arcs of finite ``s.other`` count. Answers how many are reached.
+    Arcs of finite ``s.other`` count. Cost: O(n) for each token that is new.
     """
-    cdef Py_ssize_t d, u, first = 0, last = sources, n = s.n
+    cdef Py_ssize_t d, u, first = 0, last = 1, n = s.n
     cdef unsigned char* reached = s.flow.source
+    reached[source], s.flow.queue[0] = True, source
     while first < last:
         u = s.flow.queue[first]
         first += 1
-        for d in range(n):
-            if d + 1 != avoid and d + 1 != u and not reached[d + 1] and s.other[d * (n + 1) + u] > -INFINITY:
-                reached[d + 1] = True
-                s.flow.queue[last] = d + 1
+        for d in range(1, n + 1):
+            if d != u and not reached[d] and s.other[(u - 1) * (n + 1) + d if back else (d - 1) * (n + 1) + u] > -INFINITY:
+                reached[d] = True
+                s.flow.queue[last] = d
                 last += 1
-    return last
+
+
+cdef void _find_roots(Stage* s) noexcept nogil:
+    """Only a token that reaches all others can be the root's: of those there are, the search that ends last has one."""
+    cdef Py_ssize_t r, last = 1, n = s.n
+    memset(s.flow.source, 0, n + 1)
+    for r in range(1, n + 1):
+        if not s.flow.source[r]:
+            _spread(s, r, False)
+            last = r
+    memset(s.flow.source, 0, n + 1)
+    _spread(s, last, True)
+    for r in range(1, n + 1):
+        s.usable[(r - 1) * (n + 1)] &= s.flow.source[r]
+
+
+cdef void _find_dominators(Stage* s) noexcept nogil:
+    """For each token the set of tokens that every way to it from the root goes through, itself among them, as bits."""
+    cdef Py_ssize_t d, h, i, words = (s.n + 63) // 64, n = s.n
+    cdef unsigned long long* own
+    cdef unsigned long long now
+    cdef bint changed = True
+    for d in range(n):
+        own = s.dominators + d * words
+        for i in range(words):
+            own[i] = 0 if s.usable[d * (n + 1)] else ~<unsigned long long> 0
+        own[d // 64] |= <unsigned long long> 1 << (d % 64)
+    while changed:
+        changed = False
+        for d in range(n):
+            if s.usable[d * (n + 1)]:
+                continue
+            own = s.dominators + d * words
+            for i in range(words):
+                now = ~<unsigned long long> 0
+                for h in range(n):
+                    if s.usable[d * (n + 1) + h + 1]:
+                        now &= s.dominators[h * words + i]
+                if i == d // 64:
+                    now |= <unsigned long long> 1 << (d % 64)
+                changed |= now != own[i]
+                own[i] = now
 
 
 cdef void _find_usable(Stage* s) noexcept nogil:
-    """Which arcs of finite ``s.other`` some tree holds; there must be one. O(n^2), or O(n^3) with forbidden arcs."""
-    cdef Py_ssize_t d, h, r, m, n = s.n
-    cdef unsigned char* usable = s.usable
+    """Which arcs of finite ``s.other`` some tree holds; there must be one.
+
+    They are those from heads that the root reaches without the dependent. Cost: a few passes over the arcs.
+    """
+    cdef Py_ssize_t d, h, n = s.n, words = (n + 63) // 64
     cdef bint complete = True
     for d in range(n):
         for h in range(n + 1):
-            usable[d * (n + 1) + h] = h != d + 1 and s.other[d * (n + 1) + h] > -INFINITY
-            complete = complete and (usable[d * (n + 1) + h] or h == d + 1)
+            s.usable[d * (n + 1) + h] = h != d + 1 and s.other[d * (n + 1) + h] > -INFINITY
+            complete = complete and (s.usable[d * (n + 1) + h] or h == d + 1)
     if complete:
         return
-    if s.single_root:  # only a token that reaches all others can be the root's
-        for r in range(1, n + 1):
-            if usable[(r - 1) * (n + 1)]:
-                memset(s.flow.source, 0, n + 1)
-                s.flow.source[r] = True
-                s.flow.queue[0] = r
-                usable[(r - 1) * (n + 1)] = _spread(s, 1, 0) == n
+    if s.single_root:
+        _find_roots(s)
+    _find_dominators(s)
     for d in range(n):
-        memset(s.flow.source, 0, n + 1)
-        m = 0
-        for r in range(1, n + 1):
-            if r != d + 1 and usable[(r - 1) * (n + 1)]:
-                s.flow.source[r] = True
-                s.flow.queue[m] = r
-                m += 1
-        _spread(s, m, d + 1)
-        for h in range(1, n + 1):
-            usable[d * (n + 1) + h] = usable[d * (n + 1) + h] and s.flow.source[h]
+        for h in range(n):
+            if s.dominators[h * words + d // 64] >> (d % 64) & 1:
+                s.usable[d * (n + 1) + h + 1] = False
 
 
 cdef void take_near(Stage* s, double reach) noexcept nogil:

@@ -239,7 +239,7 @@ cdef Bounds _settle(Stage* s, double* p, double* q, Py_ssize_t* entries) noexcep
     ``-inf``, with a gap of ``inf``.
     """
     cdef Bounds bounds
-    cdef double most = s.price[0], total = 0.0, reach
+    cdef double most = s.price[0], total = 0.0, reach, enough
     cdef Py_ssize_t d, n = s.n
     entries[0] = 0
     if best_labelled(s.theta, n, s.labels, s.single_root, s.arc, s.label, s.heads, &s.work) == -INFINITY:
@@ -254,10 +254,10 @@ cdef Bounds _settle(Stage* s, double* p, double* q, Py_ssize_t* entries) noexcep
     for d in range(n):
         most = max(most, s.price[d])
         total += s.price[d]
-    reach = _REACH * (most + s.mu)
+    reach, enough = _REACH * (most + s.mu), 10.0 * s.tol * (1.0 + total + n * s.mu)
     memset(s.take, 0, n * (n + 1) * s.labels)
     take_near(s, reach)
-    while bounds.upper - bounds.lower > 10.0 * s.tol * (1.0 + total + n * s.mu):
+    while bounds.upper - bounds.lower > enough:
         list_entries(s)
         if s.m > entries[0]:
             entries[0] = s.m
@@ -265,8 +265,9 @@ cdef Bounds _settle(Stage* s, double* p, double* q, Py_ssize_t* entries) noexcep
                 s.failed = True
                 break
             bounds = _certify(s, p, q)
-            take_replies(s)
-            take_priced(s, _SLACK * most)
+            if bounds.upper - bounds.lower > enough:
+                take_replies(s)
+                take_priced(s, _SLACK * most)
         elif reach < INFINITY:
             reach = 3.0 * reach if reach < 10.0 * most else INFINITY
             take_near(s, reach)

@@ -40,7 +40,7 @@ _WORK = 1_000_000  # rows predicted in all
 _SUPPORT = 2000  # support vectors that a row is compared with in about the time that other models take
 _BLOCKS = 20
 _FITS = 10
-_ENTRIES = 3_000_000  # numbers in the data of one of the fits
+_ENTRIES = 20_000_000  # numbers in the data of one of the fits
 _SHOWN = 1000  # weights in the table, of all labels together
 
 
@@ -122,8 +122,17 @@ def feature_names(before: Any, X: Any, n: int) -> list[str]:
         made = before.get_feature_names_out() if before is not None else getattr(X, "columns", [])
     except (AttributeError, ValueError):  # a step that does not know the names of what it makes
         made = getattr(X, "columns", [])
-    names = [str(name).rpartition("__")[2] or str(name) for name in made]
+    columns = tuple(map(str, getattr(X, "columns", [])))
+    names = [_plainly(str(name), columns) for name in made]
     return names if len(names) == n else [f"feature {j + 1}" for j in range(n)]
+
+
+def _plainly(name: str, columns: tuple[str, ...]) -> str:
+    """The name of a feature without that of the step which made it, where what is left tells the column."""
+    step, _, rest = name.partition("__")
+    if not rest or name in columns:
+        return name
+    return rest if rest.startswith(columns) else f"{step}: {rest}"
 
 
 def jackknife(estimator: Any, features: Any, y: Any, random_state: int = 0) -> tuple[np.ndarray, dict[str, int]]:

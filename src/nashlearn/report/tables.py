@@ -31,7 +31,7 @@ def classification_report_data(
         What is shown of each row as an example.
     training : (X, y), optional
         What the model was trained on, without weights of rows: then weights of features have intervals, which takes ten
-        fits to at most ``3e6`` numbers.
+        fits to at most ``2e7`` numbers.
     title, facts, confidence, random_state, learning
         As in :mod:`nashlearn.report`.
     """

@@ -71,10 +71,11 @@ def distinct(column: Any, na: Collection[str] = ()) -> tuple[np.ndarray, list[st
     """The different texts of a column, and for each row the place of its own; -1 where it is missing, or in ``na``."""
     import pandas
 
-    if pandas.api.types.infer_dtype(column, skipna=True) not in ("string", "empty"):
+    whole = pandas.api.types.is_numeric_dtype(column.dtype)
+    if not whole and pandas.api.types.infer_dtype(column, skipna=True) not in ("string", "empty"):
         column = pandas.Series(as_text(column, blank=None), index=column.index, dtype=object)
     codes, found = pandas.factorize(column)
-    texts = list(map(str, found))
+    texts = [_text(entry) for entry in found.tolist()] if whole else list(map(str, found))
     if na:
         gone = np.array([*(text.strip() in na for text in texts), False])
         codes = np.where(gone[codes], -1, codes)
@@ -85,7 +86,8 @@ def as_text(column: Any, na: Collection[str] = (), blank: str | None = "") -> np
     """Text, the same for 3 and 3.0, as a column with gaps has it, and for true and True; ``blank`` where missing."""
     import pandas
 
-    if pandas.api.types.infer_dtype(column, skipna=True) == "string":
+    types = pandas.api.types
+    if types.is_numeric_dtype(column.dtype) or types.infer_dtype(column, skipna=True) == "string":
         codes, texts = distinct(column, na)
         return np.array([*map(_text, texts), blank], dtype=object)[codes]
     entries = column.astype(object).where(column.notna(), None)
@@ -136,7 +138,8 @@ def as_days(column: Any, style: DateStyle, na: Collection[str] = ()) -> Any:
     from pandas.api import types
 
     if types.is_datetime64_any_dtype(column.dtype):
-        return pandas.DatetimeIndex(column).tz_localize(None)
+        days = pandas.DatetimeIndex(column)
+        return days if days.tz is None else days.tz_convert("UTC").tz_localize(None)
     what = f"dates written as {style.order()}"
     return _parsed(
         column, na, style.parse, what, lambda days, gap: days.append(pandas.DatetimeIndex([gap])), pandas.NaT

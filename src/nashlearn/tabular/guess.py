@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,22 +14,21 @@ import numpy as np
 from nashlearn.datasets.files import check_present
 from nashlearn.tabular.columns import CATEGORY, DATE, NUMBER, TEXT
 from nashlearn.tabular.dates import DATE_FORMATS, DateStyle, find_date_style, with_parts
-from nashlearn.tabular.entries import RowError, as_days, as_numbers, distinct, is_gap, plain_numbers, row_number
+from nashlearn.tabular.entries import RowError, as_days, plain_numbers
 from nashlearn.tabular.numbers import NumberStyle, find_number_style
+from nashlearn.tabular.texts import FEW, Texts, cut, refuse_some, texts_of
 
 __all__ = ["KINDS", "Guess", "check_kinds", "column_kinds", "guess_columns", "used"]
 
-ID, DROP, EMPTY = "id", "drop", "empty"
-_LEFT_OUT = (ID, DROP, EMPTY)
+ID, DROP, EMPTY, REFUSED = "id", "drop", "empty", "refused"
+_LEFT_OUT = (ID, DROP, EMPTY, REFUSED)
 _FEW_ROWS = 20  # below which nothing is taken for free text, nor for the names of rows
 _NAMES_ROWS = 0.9  # share of different texts from which they do
-_IDS = re.compile(
-    r"(?:^|[\W_])(?:id|ids|uuid|guid|key|index|idx|nr|no|num|number|row)$|(?<=[a-z])I[dD]$|^Unnamed: \d+$|^$", re.I
-)
+_IDS = re.compile(r"(?:^|[\W_])(?i:ids?|uuid|guid|key|index|idx|nr|no|num|number|row)$|[a-z]I[dD]$|^Unnamed: \d+$|^$")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _WORDS = 2.5  # in a text, on average, from which it is free
 _MOSTLY = 0.95  # share of entries that are read from which the others are mistakes
-_FEW = 10  # such mistakes
+_NOTHING = "no entries: left out"
 _NUMERIC = ("decimal", "integer", "mixed-integer-float", "floating")  # objects that are numbers
 _CODE = re.compile(r"\s*0\d+\s*")
 
@@ -40,8 +39,8 @@ class Guess:
 
     Parameters
     ----------
-    kind : {"number", "category", "date", "text", "id", "drop", "empty"}
-        The last three are left out.
+    kind : {"number", "category", "date", "text", "id", "drop", "empty", "refused"}
+        The last four are left out.
     style : NumberStyle, DateStyle or None
         How numbers and dates that are text are written.
     said : str
@@ -59,44 +58,9 @@ class Guess:
     decimal: str = ""
 
 
-@dataclass(frozen=True)
-class _Texts:
-    """The different texts of a column that are no gaps: how often each is found, and how often a gap."""
-
-    column: Any
-    codes: np.ndarray
-    texts: list[str]
-    counts: np.ndarray
-    gaps: tuple[str, ...]
-
-    @property
-    def n(self) -> int:
-        """Entries that are not missing."""
-        return int(self.counts.sum())
-
-    def share(self, read: np.ndarray) -> float:
-        """The share of entries whose texts were read."""
-        return float(self.counts[read].sum() / self.n)
-
-    def row_of(self, text: str) -> int:
-        """The number of the first row that has a text."""
-        return row_number(self.column, int(np.argmax(self.codes == self.texts.index(text))))
-
-    def with_gaps(self) -> str:
-        return f"; {', '.join(map(repr, self.gaps[:3]))} taken for missing" if self.gaps else ""
-
-
-def _texts_of(column: Any, na: Collection[str]) -> _Texts:
-    codes, texts = distinct(column)
-    counts = np.bincount(codes[codes >= 0], minlength=len(texts))
-    gap = np.array([is_gap(text, na) for text in texts], dtype=bool)
-    place = np.append(np.where(gap, -1, np.cumsum(~gap) - 1), -1)
-    found = tuple(text for text, one, count in zip(texts, gap, counts, strict=True) if one and count)
-    kept = [text for text, one in zip(texts, gap, strict=True) if not one]
-    return _Texts(column, place[codes], kept, counts[~gap], found)
-
-
-def guess_columns(X: Any, *, kinds: Mapping[str, str] | None = None, na: Collection[str] = ()) -> dict[str, Guess]:
+def guess_columns(
+    X: Any, *, kinds: Mapping[str, str] | None = None, na: Collection[str] = (), refuse: bool = True
+) -> dict[str, Guess]:
     """What each column of a data frame holds, those that are left out too.
 
     Columns of one thousand different texts and more are looked at in samples before all of their entries are.
@@ -109,6 +73,8 @@ def guess_columns(X: Any, *, kinds: Mapping[str, str] | None = None, na: Collect
         column does not tell, "decimal-comma", "decimal-point", "day-first" or "month-first".
     na : collection of str, default=()
         Texts that stand for a missing entry.
+    refuse : bool, default=True
+        Whether a column that cannot be read is an error; else its kind is "refused", and what is said of it the error.
 
     Raises
     ------
@@ -122,10 +88,15 @@ def guess_columns(X: Any, *, kinds: Mapping[str, str] | None = None, na: Collect
     found = {}
     for name, column in X.items():
         decide = _GIVEN[given[str(name)]] if str(name) in given else _guess
-        found[str(name)] = decide(column, words) if column.notna().any() else Guess(EMPTY, said="no entries: left out")
+        try:
+            found[str(name)] = decide(column, words) if column.notna().any() else Guess(EMPTY, said=_NOTHING)
+        except RowError as error:
+            if refuse:
+                raise
+            found[str(name)] = Guess(REFUSED, said=str(error))
     if {guess.decimal for guess in found.values()} - {""} == {","}:  # as the whole table is written
         found |= {name: _with_comma(X[name], guess, words) for name, guess in found.items() if name not in given}
-    if not used(found):
+    if refuse and not used(found):
         if all(guess.kind == EMPTY for guess in found.values()):
             raise ValueError("All columns are empty: there is nothing to learn from.")
         left = ", ".join(repr(name) for name, guess in found.items() if guess.kind != EMPTY)
@@ -174,7 +145,7 @@ def _guess(column: Any, na: frozenset[str]) -> Guess:
         return Guess(NUMBER, said="durations, read as seconds", overrule=DROP)
     if types.is_numeric_dtype(column.dtype) or types.infer_dtype(column, skipna=True) in _NUMERIC:
         return _of_numbers(column)
-    texts = _texts_of(column, na)
+    texts = texts_of(column, na)
     if not texts.texts:
         return Guess(EMPTY, said=f"no entries{texts.with_gaps()}: left out")
     if _IDS.search(str(column.name)) and _names_rows(texts):
@@ -207,22 +178,22 @@ def _has_decimals(column: Any) -> bool:
     return values.dtype.kind == "f" and bool((np.isfinite(values) & (values != np.floor(values))).any())
 
 
-def _names_rows(texts: _Texts) -> bool:
+def _names_rows(texts: Texts) -> bool:
     return texts.n >= _FEW_ROWS and len(texts.texts) >= _NAMES_ROWS * texts.n
 
 
-def _id_guess(texts: _Texts) -> Guess:
-    return Guess(ID, said=f"names rows, as {_cut(texts.texts[0])!r} does: left out")
+def _id_guess(texts: Texts) -> Guess:
+    return Guess(ID, said=f"names rows, as {cut(texts.texts[0])!r} does: left out")
 
 
-def _as_plain_numbers(texts: _Texts) -> Guess:
+def _as_plain_numbers(texts: Texts) -> Guess:
     """Texts that are numbers to Python: numbers among gaps, which made them texts, else categories; 01 is a code."""
     if texts.gaps and not any(map(_CODE.fullmatch, texts.texts)):
         return Guess(NUMBER, said=f"numbers{texts.with_gaps()}")
     return Guess(CATEGORY, said="holds numbers written as text, which are taken for categories", overrule=NUMBER)
 
 
-def _as_written_numbers(texts: _Texts) -> Guess | None:
+def _as_written_numbers(texts: Texts) -> Guess | None:
     """Numbers in one style throughout."""
     found = find_number_style(texts.texts)
     if found is None or not np.isfinite(found.style.parse(texts.texts)).all():
@@ -240,7 +211,7 @@ def _with_comma(column: Any, guess: Guess, na: frozenset[str]) -> Guess:
         return guess
     if guess.style is None:
         return replace(guess, style=NumberStyle(",", ".")) if types.is_integer_dtype(column.dtype) else guess
-    texts = _texts_of(column, na)
+    texts = texts_of(column, na)
     found = find_number_style(texts.texts, ",")
     if found is None:
         return guess
@@ -248,20 +219,20 @@ def _with_comma(column: Any, guess: Guess, na: frozenset[str]) -> Guess:
     return replace(guess, style=found.style, said=said, overrule="decimal-point")
 
 
-def _example(texts: _Texts, style: NumberStyle) -> str:
+def _example(texts: Texts, style: NumberStyle) -> str:
     """A text that shows its style: one with a mark between thousands, if there is any."""
     return next((text for text in texts.texts if style.thousands in text or style.decimal in text), texts.texts[0])
 
 
-def _as_written_dates(texts: _Texts) -> Guess | None:
+def _as_written_dates(texts: Texts) -> Guess | None:
     found = find_date_style(texts.texts)
     if found is None or DateStyle(found[0]).parse(texts.texts).isna().any():
         return None
-    return _date_guess(texts.column, frozenset(texts.gaps), *found, texts)
+    return _date_guess(texts.column, texts.na, *found, texts)
 
 
 def _date_guess(
-    column: Any, na: frozenset[str], format: str = DATE_FORMATS[0], ambiguous: bool = False, texts: _Texts | None = None
+    column: Any, na: frozenset[str], format: str = DATE_FORMATS[0], ambiguous: bool = False, texts: Texts | None = None
 ) -> Guess:
     style = with_parts(format, as_days(column, DateStyle(format), na))
     example = texts.texts[0] if texts else str(column.dropna().iloc[0])
@@ -273,50 +244,26 @@ def _date_guess(
     return Guess(DATE, style, said, overrule)
 
 
-def _refuse_mistakes(texts: _Texts, plain: np.ndarray) -> None:
+def _refuse_mistakes(texts: Texts, plain: np.ndarray) -> None:
     """Refuse columns of numbers or dates with a few other entries, and say what to do about them."""
     if texts.share(plain) >= 0.5:
-        _refuse(texts, plain, "mixes numbers and text")
+        refuse_some(texts, plain, "mixes numbers and text")
     number, date = find_number_style(texts.texts), find_date_style(texts.texts)
     for what, read in (
         ("numbers", None if number is None else np.isfinite(number.style.parse(texts.texts))),
         ("dates", None if date is None else ~np.asarray(DateStyle(date[0]).parse(texts.texts).isna())),
     ):
-        if read is not None and texts.share(read) >= _MOSTLY and (~read).sum() <= _FEW:
-            _refuse(texts, read, f"mixes {what} and text")
+        if read is not None and texts.share(read) >= _MOSTLY and (~read).sum() <= FEW:
+            refuse_some(texts, read, f"mixes {what} and text")
 
 
-def _refuse(texts: _Texts, read: np.ndarray, what: str) -> None:
-    strange = [text for text, known in zip(texts.texts, read, strict=True) if not known]
-    name, row = texts.column.name, texts.row_of(strange[0])
-    few = f"take {_short(strange)} for missing (--na {_listed(strange)}), or " if len(strange) <= _FEW else ""
-    raise RowError(
-        f"The column {name!r} {what}: row {row} has {_cut(strange[0])!r}. Correct it, or {few}take the column for "
-        f"categories (--as {name}=category).",
-        row,
-    )
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:39]}…"
-
-
-def _short(strange: Sequence[str]) -> str:
-    return "it" if len(strange) == 1 else f"these {len(strange)} texts"
-
-
-def _listed(strange: Sequence[str]) -> str:
-    listed = ",".join(map(_cut, strange[:3])) + (",…" if len(strange) > 3 else "")
-    return f"'{listed}'" if re.search(r"[^\w,.-]", listed) else listed
-
-
-def _as_words(texts: _Texts) -> Guess:
+def _as_words(texts: Texts) -> Guess:
     """Free text, names of rows or categories."""
     different, n = len(texts.texts), texts.n
     sample = texts.texts[:: max(1, different // 1000)]
     if different > max(_FEW_ROWS, 0.1 * n) and np.mean([len(_WORD.findall(text)) for text in sample]) >= _WORDS:
         return Guess(
-            TEXT, said=f"free text such as {_cut(texts.texts[0])!r}, read as TF-IDF of its words", overrule=DROP
+            TEXT, said=f"free text such as {cut(texts.texts[0])!r}, read as TF-IDF of its words", overrule=DROP
         )
     if _names_rows(texts):
         return _id_guess(texts)
@@ -328,12 +275,16 @@ def _as_words(texts: _Texts) -> Guess:
 def _given_number(column: Any, na: frozenset[str], decimals: str = ".,") -> Guess:
     from pandas.api import types
 
-    texts = None if types.is_numeric_dtype(column.dtype) else _texts_of(column, na)
-    found = None if texts is None else find_number_style(texts.texts, decimals)
-    plain = texts is None or (decimals != "," and np.isfinite(plain_numbers(texts.texts)).all())
-    style = None if plain or found is None else found.style
-    as_numbers(column, style, na)  # else an error names the row
-    return Guess(NUMBER, style)
+    if types.is_numeric_dtype(column.dtype):
+        return Guess(NUMBER)
+    texts = texts_of(column, na)
+    plain, found = np.isfinite(plain_numbers(texts.texts)), find_number_style(texts.texts, decimals)
+    if decimals != "," and plain.all():
+        return Guess(NUMBER)
+    read = plain if found is None else np.isfinite(found.style.parse(texts.texts))
+    if not read.all():
+        refuse_some(texts, read, "does not hold numbers throughout")
+    return Guess(NUMBER, None if found is None else found.style)
 
 
 def _given_date(column: Any, na: frozenset[str], first: str = "") -> Guess:
@@ -341,16 +292,17 @@ def _given_date(column: Any, na: frozenset[str], first: str = "") -> Guess:
 
     if types.is_datetime64_any_dtype(column.dtype):
         return Guess(DATE, _date_guess(column, na).style)
-    texts = _texts_of(column, na)
+    texts = texts_of(column, na)
     late = {"%d": "%m", "%m": "%d"}.get(first, "")
     formats = [one for one in DATE_FORMATS if not late or -1 < one.find(first) < one.find(late)]
     found = find_date_style(texts.texts, formats)
-    if found is not None and late and found[0] not in formats:
-        found = None
-    if found is None:
-        row = texts.row_of(texts.texts[0])
-        raise RowError(f"The column {column.name!r} holds no dates: row {row} has {_cut(texts.texts[0])!r}.", row)
-    return Guess(DATE, _date_guess(column, na, found[0], texts=texts).style)
+    if found is None or found[0] not in formats:
+        refuse_some(texts, np.zeros(len(texts.texts), dtype=bool), "holds no dates in one of the known formats")
+    format = formats[0] if found is None else found[0]
+    read = ~np.asarray(DateStyle(format).parse(texts.texts).isna())
+    if not read.all():
+        refuse_some(texts, read, "does not hold dates throughout")
+    return Guess(DATE, _date_guess(column, na, format, texts=texts).style)
 
 
 def _given(kind: str) -> Callable[[Any, frozenset[str]], Guess]:

@@ -20,27 +20,27 @@ _VECTOR_GROUPS = (64, 256, 1024)
 
 # What `nashlearn tag` chooses from: parameters of TokenFeatures by name.
 RECIPES: dict[str, dict[str, Any]] = {
-    "window": {"spelling": False, "entities": False, "clusters": 0},
-    "spelling": {"spelling": True, "entities": False, "clusters": 0},
-    "entities": {"spelling": True, "entities": True, "clusters": 0},
-    "clusters": {"spelling": True, "entities": True, "clusters": 256},
+    "window": {"window": True, "spelling": False, "entities": False, "clusters": 0},
+    "spelling": {"window": True, "spelling": True, "entities": False, "clusters": 0},
+    "entities": {"window": False, "spelling": True, "entities": True, "clusters": 0},
+    "wide": {"window": True, "spelling": True, "entities": True, "clusters": 0},
+    "clusters": {"window": True, "spelling": True, "entities": True, "clusters": 256},
 }
 
 
 class TokenFeatures(TransformerMixin, BaseEstimator):
     """Names of what holds of each token, for sentences of tokens of columns, as the CoNLL shared tasks have them.
 
-    The first column is the word; others are what is known of it, such as its part of speech. Words within two tokens,
-    alone and beside their neighbours; the other columns also in pairs and in threes, as crfsuite's example has them.
+    The first column is the word; others are what is known of it, such as its part of speech: within two tokens, alone,
+    in pairs and in threes, as crfsuite's example has them.
 
     Parameters
     ----------
     spelling : bool, default=True
         Whether to add how a word is written: in small letters, its ends and its shape.
     entities : bool, default=False
-        Whether to describe words as names of people, places and firms ask for: words around in small letters, how
-        they are written and cut, and how the sentence is written. Takes the place of ``spelling`` and of the words in
-        their own case.
+        Whether to describe words as names of people, places and firms ask for: the word and its neighbours in small
+        letters, how they are written and cut, and how the sentence is written. ``spelling`` is then a part of it.
     clusters : int, default=0
         Groups of words that ``fit`` learns from the sentences, by what stands beside a word, and a quarter as many
         coarser ones; 0 for none.
@@ -52,6 +52,9 @@ class TokenFeatures(TransformerMixin, BaseEstimator):
         a word and its neighbours are features: they say more of rare words than real numbers do [guo2014]_.
     random_state : int, default=0
         Of the groups.
+    window : bool, default=True
+        Whether to add the words within two tokens, alone and beside their neighbours. Small texts may do better
+        without, where there are ``entities``.
 
     Attributes
     ----------
@@ -65,6 +68,7 @@ class TokenFeatures(TransformerMixin, BaseEstimator):
     gazetteers: Sequence[str] = ()
     vectors: str | None = None
     random_state: int = 0
+    window: bool = True
     gazetteers_: dict[str, Gazetteer] = {}  # noqa: RUF012  # never written to
     groups_: dict[str, WordGroups] = {}  # noqa: RUF012
 
@@ -76,6 +80,7 @@ class TokenFeatures(TransformerMixin, BaseEstimator):
         gazetteers: Sequence[str] = (),
         vectors: str | None = None,
         random_state: int = 0,
+        window: bool = True,
     ):
         self.spelling = spelling
         self.entities = entities
@@ -83,6 +88,7 @@ class TokenFeatures(TransformerMixin, BaseEstimator):
         self.gazetteers = gazetteers
         self.vectors = vectors
         self.random_state = random_state
+        self.window = window
 
     def fit(self, X: Iterable[Sequence[Sequence[str]]], y: Any = None) -> TokenFeatures:
         """Read the files, and learn groups of words where asked for."""
@@ -121,8 +127,10 @@ class TokenFeatures(TransformerMixin, BaseEstimator):
 
     def _sentence(self, sentence: Sequence[Sequence[str]]) -> list[list[str]]:
         words, *others = zip(*sentence, strict=True)
-        rows = _entity_rows(words) if self.entities else [_around("w", words, i, (-1, 0)) for i in range(len(words))]
+        rows = [_around("w", words, i, (-1, 0)) if self.window else [] for i in range(len(words))]
+        described = _entity_rows(words) if self.entities else [[] for _ in words]
         for i, (row, word) in enumerate(zip(rows, words, strict=True)):
+            row += described[i]
             for j, column in enumerate(others, start=1):
                 row += _around(f"{j}:", column, i, (-2, -1, 0, 1), (-2, -1, 0))
             if self.spelling and not self.entities:

@@ -61,6 +61,11 @@ class Problem:
             block = self.X[part]
             yield part, block if block.dtype == np.float64 else block.astype(np.float64)
 
+    def some(self, rows: np.ndarray) -> Problem:
+        """The problem of some rows, by their indices, with a copy of their data."""
+        omega = self.omega[rows]
+        return Problem(self.X[rows], self.y[rows], omega / omega.sum(), self.alpha, self.game.part(rows), self.design)
+
     def norm(self, w: np.ndarray) -> float:
         """``|w|``."""
         return float(np.linalg.norm(w))

@@ -42,13 +42,18 @@ class Kernel:
             )
         self.proven = named
         self.radial = named and kernel != "poly"  # 1 on the diagonal
-        width = _width(gamma, X) if named else 1.0
+        self.gaussian = named and kernel == "rbf"
+        self.width = width = _width(gamma, X) if named else 1.0
         forms: dict[str, Callable[[Any, Any], np.ndarray]] = {
             "rbf": partial(_gaussian, gamma=width),
             "poly": partial(polynomial_kernel, degree=degree, gamma=width, coef0=coef0),
             "laplacian": partial(laplacian_kernel, gamma=width),
         }
         self._pairs: Any = kernel if callable(kernel) else forms.get(kernel)
+
+    def bound(self, B: np.ndarray) -> _Gaussian:
+        """The values between any rows and those of ``B``, of a Gaussian kernel of dense rows."""
+        return _Gaussian(B, self.width)
 
     def __call__(self, A: Any, B: Any) -> np.ndarray:
         """Values of the kernel between all rows of ``A`` and all rows of ``B``, as a dense float64 array.
@@ -67,22 +72,35 @@ class Kernel:
 
 
 def _gaussian(A: Any, B: Any, gamma: float) -> np.ndarray:
-    """``exp(-gamma |a - b|^2)``, the exponent in one matrix product of the rows with their norms appended."""
+    """``exp(-gamma |a - b|^2)`` for all rows of ``A`` and ``B``."""
     if sp.issparse(A) or sp.issparse(B):
         return rbf_kernel(A, B, gamma=gamma)
-    left, right = np.empty((A.shape[0], A.shape[1] + 2)), np.empty((B.shape[0], B.shape[1] + 2))
-    np.multiply(A, 2.0 * gamma, out=left[:, :-2])
-    right[:, :-2] = B
-    left[:, -2], left[:, -1] = -gamma * np.einsum("ij,ij->i", A, A, dtype=np.float64), -gamma
-    right[:, -2], right[:, -1] = 1.0, np.einsum("ij,ij->i", B, B, dtype=np.float64)
-    values = np.empty((A.shape[0], B.shape[0]))
-    step = max(1, _CHUNK // (8 * max(B.shape[0], 1)))
-    for start in range(0, A.shape[0], step):  # a chunk stays in the cache between product and exponential
-        chunk = values[start : start + step]
-        np.matmul(left[start : start + step], right.T, out=chunk)
-        np.minimum(chunk, 0.0, out=chunk)
-        np.exp(chunk, out=chunk)
-    return values
+    return _Gaussian(B, gamma)(A)
+
+
+class _Gaussian:
+    """``exp(-gamma |a - b|^2)``, the exponent in one matrix product of the rows with their norms appended."""
+
+    def __init__(self, B: np.ndarray, gamma: float):
+        self.gamma, self.right = gamma, np.empty((B.shape[0], B.shape[1] + 2))
+        self.right[:, :-2] = B
+        self.right[:, -2], self.right[:, -1] = 1.0, np.einsum("ij,ij->i", B, B, dtype=np.float64)
+
+    def __call__(self, A: np.ndarray, out: np.ndarray | None = None, bias: float = 0.0) -> np.ndarray:
+        """The values for all rows of ``A``, plus ``bias``, into ``out``."""
+        left = np.empty((A.shape[0], A.shape[1] + 2))
+        np.multiply(A, 2.0 * self.gamma, out=left[:, :-2])
+        left[:, -2], left[:, -1] = -self.gamma * np.einsum("ij,ij->i", A, A, dtype=np.float64), -self.gamma
+        values = np.empty((A.shape[0], self.right.shape[0])) if out is None else out
+        step = max(1, _CHUNK // (8 * max(self.right.shape[0], 1)))
+        for start in range(0, A.shape[0], step):  # a chunk stays in the cache between product and exponential
+            chunk = values[start : start + step]
+            np.matmul(left[start : start + step], self.right.T, out=chunk)
+            np.minimum(chunk, 0.0, out=chunk)
+            np.exp(chunk, out=chunk)
+            if bias:
+                chunk += bias
+        return values
 
 
 def _is_finite(value: Any) -> bool:
@@ -120,10 +138,18 @@ class Gram:
         self._used = np.zeros(self.capacity, np.intp)  # round of the last use
         self._rows = np.empty((self.capacity, self.n))  # the system gives memory as rows are written
         self._round = 0
+        self._pairs: Any = None
         self.diagonal = self._diagonal()
 
     def _values(self, rows: np.ndarray) -> np.ndarray:
-        values = self.X[rows].astype(np.float64) if self.kernel.precomputed else self.kernel(self.X[rows], self.X)
+        return self.between(rows, slice(None))
+
+    def between(self, rows: np.ndarray, columns: Any) -> np.ndarray:
+        """The matrix between some examples and others, none of which is kept."""
+        if self.kernel.precomputed:
+            values = self.X[rows].astype(np.float64)[:, columns]
+        else:
+            values = self.kernel(self.X[rows], self.X[columns])
         values += self.bias
         return values
 
@@ -163,13 +189,22 @@ class Gram:
         missing = wanted[self._slot[wanted] < 0]
         if missing.size:
             slots = self._free(missing.size)
-            self._rows[slots] = self._values(missing)
+            self._fill(missing, slots)
             self._slot[missing], self._owner[slots], self._used[slots] = slots, missing, self._round
         return self._slot[wanted]
 
+    def _fill(self, missing: np.ndarray, slots: np.ndarray) -> None:
+        """Compute rows into their slots, without a copy where these are neighbours."""
+        if slots[-1] - slots[0] == slots.size - 1 and self.kernel.gaussian and not sp.issparse(self.X):
+            if self._pairs is None:
+                self._pairs = self.kernel.bound(self.X)
+            self._pairs(self.X[missing], self._rows[slots[0] : slots[-1] + 1], self.bias)
+        else:
+            self._rows[slots] = self._values(missing)
+
     def _free(self, count: int) -> np.ndarray:
         """Slots for new rows: unused ones, then those used longest ago."""
-        order = np.argsort(self._used, kind="stable")[:count]
+        order = np.sort(np.argsort(self._used, kind="stable")[:count])
         evicted = self._owner[order]
         self._slot[evicted[evicted >= 0]] = -1
         return order
@@ -217,16 +252,27 @@ class Gram:
                 found += V[start : start + step].T @ self._rows[slots[start : start + step]]
         return np.ascontiguousarray(found.T)
 
-    def square(self, wanted: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """The principal submatrix of rows that ``rows`` has just returned the slots of."""
-        return np.ascontiguousarray(self._rows[np.ix_(slots, wanted)])
+    def square(self, wanted: np.ndarray) -> np.ndarray:
+        """The principal submatrix of some examples, from kept rows where there are any; no others are kept for it."""
+        slots = self._slot[wanted]
+        kept, missing = np.flatnonzero(slots >= 0), np.flatnonzero(slots < 0)
+        K = np.empty((wanted.size, wanted.size))
+        K[kept] = self._rows[np.ix_(slots[kept], wanted)]
+        if missing.size:
+            K[missing] = self.between(wanted[missing], wanted)
+        return K
 
     def push(self, slots: np.ndarray, coefficients: np.ndarray, KC: np.ndarray, lost: np.ndarray | None = None) -> None:
         """Add the kept rows times their coefficients (rows, m) to ``KC`` (m, n).
 
         What rounding of the sums loses is added to ``lost``, where that is given.
         """
-        if lost is None:
+        top = int(slots.max(initial=-1)) + 1
+        if lost is None and slots.size > 0.5 * top and KC.shape[0] > 1:  # few rows are multiplied in vain
+            ordered = np.zeros((top, KC.shape[0]))
+            ordered[slots] = coefficients
+            KC += ordered.T @ self._rows[:top]
+        elif lost is None:
             kernel_rows.push(self._rows, slots, coefficients, KC)
         else:
             kernel_rows.push_exactly(self._rows, slots, coefficients, KC, lost)

@@ -19,6 +19,8 @@ __all__ = ["DenseFeatures", "SparseFeatures"]
 
 _ROWS = 4096
 _PARTS = 4  # sums of a gradient over rows, each as large as the weights
+_DENSE = 0.3  # share of entries that are not 0 above which a matrix product is faster
+_CACHED = 1 << 15  # weights that are, beside the entries of sparse rows
 _DENSE_PARTS = 16  # the same where features are dense, and their weights few beside the features
 
 
@@ -52,27 +54,49 @@ class _NodeFeatures:
 
 
 class DenseFeatures(_NodeFeatures):
-    """A matrix with a weight for each feature and label, features first."""
+    """A matrix with a weight for each feature and label, features first.
+
+    Where most entries are 0, as of images in black and white, only the others are worked on.
+    """
 
     def __init__(self, X: np.ndarray, k: int):
         super().__init__(X, k)
         self.n_weights = X.shape[1] * k
 
+    @cached_property
+    def _rows(self) -> Compressed | None:
+        """The entries that are not 0, where they are few and weights stay in a processor's cache."""
+        if self.n_weights > _CACHED or np.count_nonzero(self.X) > _DENSE * self.X.size:
+            return None
+        rows = sparse.csr_matrix(self.X)
+        return Compressed(*_arrays(rows, rows.indices.dtype), self.X.shape[1])
+
     def scores(self, w: np.ndarray, out: np.ndarray, run: Run) -> None:
         """Write the scores (N, k): one matrix product for each block of rows."""
-        W = w.reshape(self.X.shape[1], self.k)
+        W, rows = np.ascontiguousarray(w).reshape(self.X.shape[1], self.k), self._rows
 
         def block(a: int, b: int) -> None:
-            np.matmul(self.X[a:b], W, out=out[a:b])
+            if rows is None:
+                np.matmul(self.X[a:b], W, out=out[a:b])
+            else:
+                rows.times(W, out, a, b)
 
         run(block, _blocks(self.X.shape[0], _ROWS))
 
     def gradient(self, q: np.ndarray, out: np.ndarray, run: Run) -> None:
         """Write ``Phi' q``, the moments under labels ``q`` (N, k): a product for each block of rows, added in order."""
-        n = self.X.shape[0]
-        G = out.reshape(self.X.shape[1], self.k)
+        (n, d), rows, q = self.X.shape, self._rows, np.ascontiguousarray(q)
+        G = out.reshape(d, self.k)
         G[:] = 0.0
-        for part in run(lambda a, b: self.X[a:b].T @ q[a:b], _blocks(n, max(_ROWS, -(-n // _DENSE_PARTS)))):
+
+        def moments(a: int, b: int) -> np.ndarray:
+            if rows is None:
+                return np.asarray(self.X[a:b].T @ q[a:b])
+            part = np.zeros((d, self.k))
+            rows.add_products(q, part, a, b)
+            return part
+
+        for part in run(moments, _blocks(n, max(_ROWS, -(-n // _DENSE_PARTS)))):
             G += part
 
     def squares(self, share: np.ndarray) -> np.ndarray:

@@ -27,6 +27,7 @@ class SpanPerClass:
         self.k = self.functions = k
         self.offset = 0.0  # the constant feature, where there is one, is part of the kernel
         self.copies = 1  # how often a function's value counts in a loss
+        self.apart = True  # whether the kernel's constant moves each score by the sum of its own coefficients
 
     def above(self, C: np.ndarray) -> np.ndarray:
         """The coefficients of what an offset could be added to, (n, k)."""
@@ -82,6 +83,7 @@ class SpanShared:
         self.k, self.functions = m, 1
         self.offset = constant**2  # what an offset adds to the diagonal of a score
         self.copies = m
+        self.apart = False
 
     def above(self, C: np.ndarray) -> np.ndarray:
         """The coefficients of thresholds, (n, m)."""
@@ -213,9 +215,9 @@ class KernelProblem:
         KC += lost
         return KC, 2.0 * UNIT * self._way(support, reduced[support])  # of the products, and of the result
 
-    def push(self, chosen: np.ndarray, slots: np.ndarray, change: np.ndarray, KC: np.ndarray) -> float:
-        """Add kept rows of the Gram matrix times the changes of their coefficients to ``KC``; how wrong that may be."""
-        self.gram.push(slots, change, KC)
+    def push(self, chosen: np.ndarray, change: np.ndarray, KC: np.ndarray) -> float:
+        """Add rows of the Gram matrix times the changes of their coefficients to ``KC``; how wrong that may be."""
+        self.gram.push(self.gram.rows(chosen), change, KC)
         return UNIT * (chosen.size + 1) * (float(np.abs(KC).max()) + self._way(chosen, change))
 
     def _way(self, chosen: np.ndarray, change: np.ndarray) -> float:

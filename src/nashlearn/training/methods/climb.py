@@ -1,9 +1,10 @@
 """Exact training in the span of a kernel: block dual ascent on working sets of Gram rows.
 
 Each round ranks all examples by ``a/2 |change of q|^2``, a lower bound of what a visit would gain (the gain itself
-cancels near the solution), and sweeps over the best of them together with the support vectors, on their square part of
-the Gram matrix; where sweeps crawl, Newton's method takes over (:mod:`nashlearn.training.methods.working_set`). What
-changed is then pushed to the scores of all. Only rows that were once in a working set are ever computed.
+cancels near the solution). On the square part of the Gram matrix of the best of them, together with the support
+vectors, greedy visits (:mod:`nashlearn.kernels.greedy`) hold the intercept apart; where they crawl, or see nothing to
+gain while there is a gap, Newton's method takes over (:mod:`nashlearn.training.methods.working_set`). What changed is
+then pushed to the scores of all. Only rows of examples that once moved are ever computed.
 """
 
 from __future__ import annotations
@@ -13,23 +14,32 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from nashlearn.kernels.ascent import inner_sweeps, rank
+from nashlearn.kernels.ascent import rank
+from nashlearn.kernels.greedy import greedy_passes
 from nashlearn.training.designs.span import KernelProblem
 from nashlearn.training.driver import Offer, Run
 from nashlearn.training.methods.ray import Ray
 from nashlearn.training.methods.rows import RowMethod
 from nashlearn.training.methods.working_set import WorkingSet, newton_on_set
 from nashlearn.training.progress import relative_gap
+from nashlearn.training.rounding import UNIT
 
 __all__ = ["Climb"]
 
 _FRESH = 600  # examples that may enter a working set in a round
 _FIRST = 8  # the first working set is a random part of the data: one in so many
-_ENOUGH = 0.01  # part of a working set's first gain below which a sweep is not worth another
-_SWEEPS = 30  # sweeps over a working set before Newton's method takes over
-_SCALE = 3.0  # first smoothing of Newton's method, in units of the game's scale
-_NATURAL = 0.3  # and in units of the mean curvature of an example's own term in the dual, where that is more
+_ENOUGH = 1e-2  # part of the most promising gain of a working set below which none is worth a visit
+_LEFT = 0.02  # part of the gap that gains of that size may leave, were all examples to promise them
+_FINE = 4.0  # or this times the relative gap that is wanted, where that is less: the last digits ask for more
+_LOOKS = 1000  # looks at each example of a working set before Newton's method takes over
+_OWN = 0.1  # part of the kernel's own diagonal that an intercept may add to it in visits
+_SPREAD = 64  # examples that share what an intercept is corrected by
+_IDLE = 10  # and where fewer are left that win anything
+_SCALE = 0.3  # first smoothing of Newton's method, in units of the game's scale
+_NATURAL = 0.003  # and in units of the mean curvature of an example's own term in the dual, where that is more
+_FEW = 0.05  # part of a working set: with fewer new examples it is worth solving
 _RAY = 6  # lengths of the weights that are tried in a certificate
+_NEAR = 20.0  # times tol: gaps below which it is worth while
 _NEWTON_LIMIT = 6000  # examples in a working set up to which it may
 
 
@@ -47,6 +57,8 @@ class ClimbState:
         Smoothing at which Newton's method takes good steps.
     error : float
         How wrong rounding may have made ``KC``.
+    held : ndarray (k,)
+        What the intercept should be, less what the coefficients make of it.
     """
 
     phase: ClassVar[str] = "climb"
@@ -54,6 +66,7 @@ class ClimbState:
     KC: np.ndarray
     mu: float
     error: float
+    held: np.ndarray
     over: bool = False
 
 
@@ -63,6 +76,7 @@ class Candidate(NamedTuple):
     C: np.ndarray
     scores: np.ndarray
     error: float
+    instead: bool = False  # of those of the dual point
 
 
 class Climb(RowMethod):
@@ -78,7 +92,7 @@ class Climb(RowMethod):
         Q[gram.diagonal + problem.span.offset <= 0.0] = problem.game.uncertain  # no weights move their scores
         C = _coefficients(run, Q)
         KC, error = problem.products(C)
-        state = ClimbState(Q, KC, _SCALE * problem.game.scale, error)
+        state = ClimbState(Q, KC, _SCALE * problem.game.scale, error, np.zeros(k))
         some = np.sort(
             run.rng.choice(gram.n, min(max(min(gram.n, 2 * k), gram.n // _FIRST), gram.capacity), replace=False)
         )
@@ -91,7 +105,7 @@ class Climb(RowMethod):
         C = _coefficients(run, state.Q)
         progress.n_iter += 1
         near, promise = np.ones(C.shape, np.bool_), np.empty(len(C))
-        scores = np.ascontiguousarray(problem.span.scores(state.KC.T, C))
+        scores = np.ascontiguousarray(problem.span.scores(state.KC.T, C) + state.held)
         diagonal = problem.gram.diagonal + problem.span.offset
         shares = problem.omega / run.alpha
         rank(problem.game.params.compiled(), scores, state.Q, shares, diagonal, near, promise)
@@ -99,7 +113,9 @@ class Climb(RowMethod):
         if not chosen.size:  # no visit would move anything: rounding has the last word
             state.over = True
             return state, None
-        enough = max(0.3 * progress.tol, 0.03 * progress.apparent_gap) * progress.primal
+        new = chosen.size - np.count_nonzero(C[chosen].any(axis=1))
+        rest = 0.03 * progress.apparent_gap if new > _FEW * chosen.size else 0.0
+        enough = max(0.3 * progress.tol, rest) * progress.primal
         other = _sweep_set(run, state, C, chosen, near, enough)
         return state, _certified(run, state, C, other)
 
@@ -124,18 +140,23 @@ def _certified(run: Run, state: ClimbState, C: np.ndarray, other: Candidate | No
 
 
 def _certificate(run: Run, state: ClimbState, C: np.ndarray, other: Candidate | None) -> Offer:
-    """The better of the dual's own weights and those that Newton's method left, each at its best length."""
+    """The better of the dual's own weights and others, near the goal each at its best length."""
     problem = run.problem
     scores = np.ascontiguousarray(problem.span.scores(state.KC.T, C))
+    dual = problem.dual(state.Q, C, scores)
     best, best_C, error = np.inf, C, 0.0
-    for one in (Candidate(C, scores, state.error), *([other] if other else [])):
+    own = Candidate(C, scores, state.error)
+    for one in (own,) if other is None else (other,) if other.instead else (own, other):
         half = 0.5 * run.alpha * float(np.vdot(one.C, one.scores))
-        value, s = Ray(problem.game, one.scores, problem.truth(), problem.omega, half).best(1.0, _RAY)
+        ray = Ray(problem.game, one.scores, problem.truth(), problem.omega, half)
+        value, s = ray.best(1.0, 1)
+        if relative_gap(value, dual) < _NEAR * run.progress.tol:
+            value, s = ray.best(1.0, _RAY)
         if value < best:
             best, best_C = value, s * one.C
             error = problem.error_at(best_C, s * one.scores, s * one.error)
     dual_error = problem.error_at(C, scores, state.error, state.Q)
-    return Offer(best_C, best, problem.dual(state.Q, C, scores), error, dual_error)
+    return Offer(best_C, best, dual, error, dual_error)
 
 
 def _working_set(C: np.ndarray, promise: np.ndarray, capacity: int) -> np.ndarray:
@@ -153,43 +174,81 @@ def _sweep_set(
 ) -> Candidate | None:
     """Dual ascent over the chosen examples, to a gap of their own of ``enough``; push what changed to all scores.
 
-    Overwrites their rows of the coefficients ``C``. Returns other coefficients, where Newton's method has left some.
+    Overwrites their rows of the coefficients ``C``. Returns other coefficients, where there are better ones.
     """
     problem, span, other = run.problem, run.problem.span, None
-    slots, shares = problem.gram.rows(chosen), problem.omega[chosen] / run.alpha
-    K, before, Q = problem.gram.square(chosen, slots), C[chosen], state.Q[chosen]
+    shares = problem.omega[chosen] / run.alpha
+    K, before, Q = problem.gram.square(chosen), C[chosen], state.Q[chosen]
     truth = problem.truth()[chosen]
     exact = chosen.size > _NEWTON_LIMIT or not np.isfinite(enough)
-    # Sweeps wait for memory: half the bytes are half the time, and Newton's method mends what rounding spoils.
-    rows, W = span.square(K if exact else K.astype(np.float32), state.KC[:, chosen], C)
-    active, first, classes = span.lists(near[chosen])
-    budget = float(_SWEEPS * active.size)
-    game = problem.game.part(chosen)
-    work = inner_sweeps(
-        game.params.compiled(), rows, W, Q, shares, problem.gram.diagonal[chosen] + span.offset, active, first,
-        classes, 0.0, _ENOUGH, budget, 0.0,
-    )  # fmt: skip
-    if chosen.size and work >= budget and not exact:
+    looks = _passes(run, state, C, chosen, K, Q, near, enough)
+    if chosen.size and not exact and not _IDLE * chosen.size < looks < _LOOKS * chosen.size:
         outside = span.scores(state.KC[:, chosen].T - K @ span.reduce(before), C) - span.scores(0.0, before)
+        game = problem.game.part(chosen)
         part = WorkingSet(game, span, run.alpha, K, truth, problem.omega[chosen], np.ascontiguousarray(outside))
         curvature = float(shares @ np.diagonal(K)) / chosen.size
-        found = newton_on_set(part, Q, enough, max(state.mu, _NATURAL * curvature))
+        shift = state.held / (chosen.size * float(K.mean())) if state.held.any() else state.held
+        found = newton_on_set(part, Q, shift, enough, max(state.mu, _NATURAL * curvature))
         Q, state.mu = found.Q, max(state.mu, found.mu)
-        other = _with(problem, state, C, chosen, slots, found.C)
+        other = _with(problem, state, C, chosen, found.C)
+        state.held[:] = 0.0
     state.Q[chosen] = Q
     C[chosen] = shares[:, None] * (truth - Q)
     change = span.reduce(C[chosen] - before)
     moved = np.flatnonzero(change.any(axis=1))
     if moved.size:
-        state.error += problem.push(chosen[moved], slots[moved], change[moved], state.KC)
-    return other
+        state.error += problem.push(chosen[moved], change[moved], state.KC)
+    return _shifted(problem, state, C) if other is None and state.held.any() else other
 
 
-def _with(
-    problem: KernelProblem, state: ClimbState, C: np.ndarray, chosen: np.ndarray, slots: np.ndarray, new: np.ndarray
-) -> Candidate:
+def _passes(
+    run: Run, state: ClimbState, C: np.ndarray, chosen: np.ndarray, K: np.ndarray, Q: np.ndarray, near: np.ndarray,
+    enough: float,
+) -> float:  # fmt: skip
+    """Greedy visits of the chosen examples, which overwrite ``Q`` and what the intercept is held at; the looks."""
+    problem, span, gram = run.problem, run.problem.span, run.problem.gram
+    shares, diagonal = problem.omega[chosen] / run.alpha, gram.diagonal[chosen]
+    own = span.apart * min(gram.bias, _OWN * float(np.mean(diagonal - gram.bias)))
+    free, sums = (gram.bias - own if own > 0.0 else 0.0), C.sum(axis=0)
+    before = sums.copy()
+    # Visits wait for memory: half the bytes are half the time, and later rounds mend what rounding spoils.
+    rows, W = span.square((K - free).astype(np.float32), state.KC[:, chosen], C)
+    active, first, classes = span.lists(near[chosen])
+    most = 0.0
+    if np.isfinite(enough):
+        most = min(_LEFT, _FINE * enough / run.progress.primal) * enough / (run.alpha * max(active.size, 1))
+    looks = greedy_passes(
+        problem.game.part(chosen).params.compiled(), rows, W, Q, shares, diagonal - free + span.offset, active, first,
+        classes, state.held, sums, free, own, most, _ENOUGH, float(_LOOKS * active.size),
+    )  # fmt: skip
+    if free > 0.0:
+        state.held += free * (before - sums)
+    return looks
+
+
+def _shifted(problem: KernelProblem, state: ClimbState, C: np.ndarray) -> Candidate | None:
+    """The coefficients ``C`` with the intercept that visits hold, by equal changes to some support vectors.
+
+    What the kernel makes of these differs little between examples. Without them a large constant feature would multiply
+    what rounds leave of the sum of coefficients.
+    """
+    gram, support = problem.gram, np.flatnonzero(C.any(axis=1))
+    some = support[:: max(1, support.size // _SPREAD)]
+    if not 0 < some.size <= gram.capacity:
+        return None
+    mean = np.zeros((1, gram.n))
+    error = problem.push(some, np.full((some.size, 1), 1.0 / some.size), mean)
+    step = state.held / max(float(mean.mean()), gram.bias)
+    mixed = C.copy()
+    mixed[some] += step / some.size
+    KC = state.KC + step[:, None] * mean
+    wrong = state.error + float(np.abs(step).max()) * error + 2.0 * UNIT * float(np.abs(KC).max())
+    return Candidate(mixed, problem.span.scores(KC.T, mixed), wrong, instead=True)
+
+
+def _with(problem: KernelProblem, state: ClimbState, C: np.ndarray, chosen: np.ndarray, new: np.ndarray) -> Candidate:
     """The coefficients ``C`` with others for the chosen examples."""
     mixed, KC = C.copy(), state.KC.copy()
     mixed[chosen] = new
-    error = problem.push(chosen, slots, problem.span.reduce(new - C[chosen]), KC)
+    error = problem.push(chosen, problem.span.reduce(new - C[chosen]), KC)
     return Candidate(mixed, problem.span.scores(KC.T, mixed), state.error + error)

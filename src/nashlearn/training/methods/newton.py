@@ -18,7 +18,7 @@ conjugate gradients.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -36,14 +36,18 @@ from nashlearn.training.methods.hessian import (
 from nashlearn.training.methods.rows import RowMethod
 from nashlearn.training.methods.search import first_descent
 from nashlearn.training.problem import Problem
+from nashlearn.training.progress import Progress
 
 __all__ = ["Newton", "NewtonState", "step_cost"]
 
 _SAMPLE = 4  # examples at a kink per weight that make a Hessian good enough far from the solution
 _SHORTEST = 1e-10
 _SMOOTH = 0.3  # smoothing to begin with, in units of the game's scale
+_FEW, _CROWD = 40, 4  # rows per weight that make a good start, where there are so many times as many
+_ROUGH, _MOST = 1e-2, 50  # gap of that start, and iterations
+_SETTLED = 0.5  # part of what moved that the gap at this centre comes to before the centre moves
 _NEAR = 4.0  # gap, relative to that wanted, at which the bound of the objective is compared with the objective itself
-_WATCHED = 10  # evaluations over which the pace of L-BFGS is judged
+_WATCHED = 7  # evaluations over which the pace of L-BFGS is judged
 _NEWTON_STEPS = 8  # in which Newton's method ends, roughly
 
 
@@ -101,8 +105,8 @@ class NewtonState:
         Whether L-BFGS has given way to Newton's method.
     evaluations, seen : int
         Made so far, and when the pace of L-BFGS was last judged.
-    before : float
-        The gap then.
+    gap, before : float
+        The smallest relative gap of one evaluation alone so far, and until then.
     stuck : bool
         Whether the last step gained nothing but rounding.
     """
@@ -125,6 +129,7 @@ class NewtonState:
     newton: bool = False
     evaluations: int = 0
     seen: int = 0
+    gap: float = np.inf
     before: float = np.inf
     damping: float = 0.0
     last: float = np.inf
@@ -147,20 +152,50 @@ class Newton(RowMethod):
             free = NewtonState(w, w, Q, Q, tight, Curvature(np.ones(1)), 0.0, 0.0, 0.0, over=True)
             return free, Offer(w, 0.0, 0.0)
         mu = _SMOOTH * problem.game.scale
-        if run.start is None:
-            Q = np.tile(problem.game.uncertain, (problem.n, 1))
+        if run.start is not None:
+            return self.begin(run, run.start.w, self.starting_point(run), mu)
+        Q = np.tile(problem.game.uncertain, (problem.n, 1))
+        few = int(_FEW * problem.design.size)
+        if problem.n < _CROWD * few:
             return self.begin(run, w, Q, mu)
-        return self.begin(run, run.start.w, self.starting_point(run), mu)
+        w, curvature = self._of_few(run, few)
+        return self.begin(run, w, Q, mu, curvature=curvature)
+
+    def _of_few(self, run: Run, few: int) -> tuple[np.ndarray, Curvature]:
+        """Weights that suit a random part of the rows, and what L-BFGS has learnt on the way to them."""
+        rows = np.sort(run.rng.choice(run.problem.n, few, replace=False))
+        part = run.problem.some(rows) if run.problem.omega[rows].any() else run.problem
+        progress = Progress(_ROUGH, _MOST, bound=0.0, max_time=run.progress.max_time)
+        own = replace(run, problem=part, tol=_ROUGH, progress=progress)
+        state: NewtonState
+        offer: Offer | None
+        state, offer = self.begin(
+            own, np.zeros(part.shape), np.tile(part.game.uncertain, (part.n, 1)), _SMOOTH * run.problem.game.scale
+        )
+        while not (progress.done or state.over or state.newton):
+            if offer is not None:
+                progress.keep(*offer)
+            state, offer = self.update(own, state)
+        return state.w, state.curvature
 
     def begin(
-        self, run: Run, w: np.ndarray, Q: np.ndarray, mu: float, newton: bool = False
+        self,
+        run: Run,
+        w: np.ndarray,
+        Q: np.ndarray,
+        mu: float,
+        *,
+        newton: bool = False,
+        curvature: Curvature | None = None,
     ) -> tuple[NewtonState, Offer]:
         """The state at weights ``w`` and dual point ``Q`` (overwritten), before the first step of either method."""
         problem, centre, spread = run.problem, Q.copy(), mu * run.problem.k
-        metric = np.ones(1) if newton else spread * problem.design.metric(problem, 10.0 * run.alpha * spread)
+        if curvature is None:
+            metric = np.ones(1) if newton else spread * problem.design.metric(problem, 10.0 * run.alpha * spread)
+            curvature = Curvature(metric)
         tight = np.empty((problem.n, problem.n_options), np.bool_)
         sample = float(_SAMPLE * problem.design.size)
-        state = NewtonState(w, w, Q, centre, tight, Curvature(metric), mu, 1e-9 * mu, sample, newton=newton)
+        state = NewtonState(w, w, Q, centre, tight, curvature, mu, 1e-9 * mu, sample, newton=newton)
         self._move(problem, state, w)
         return state, self._offer(run, state)
 
@@ -177,7 +212,7 @@ class Newton(RowMethod):
         # A step that gains nothing is rounding.
         rounded = residual <= (1e-15 if residual < state.last else 1e-12) * primal
         state.newton = state.newton or rounded or self._slow(run, state)
-        if residual <= 0.5 * moved or rounded or state.stuck:
+        if residual <= _SETTLED * moved or rounded or state.stuck:
             self._recentre(run, state)
         elif not state.newton:
             run.progress.n_iter += 1
@@ -203,14 +238,15 @@ class Newton(RowMethod):
 
     def _slow(self, run: Run, state: NewtonState) -> bool:
         """Whether L-BFGS, at its pace of late, will take longer than Newton's method."""
+        state.gap = min(state.gap, (state.primal - state.dual) / state.primal)
         made = state.evaluations - state.seen
-        if made < (_WATCHED if state.seen else 2 * _WATCHED):
+        if made < _WATCHED:
             return False
-        gap, tol = run.progress.apparent_gap, run.progress.tol
-        pace = np.log(max(state.before / gap, 1.0 + 1e-9)) / made
-        state.seen, state.before = state.evaluations, gap
-        left = np.log(max(gap / tol, 1.0)) / pace
-        return 2.0 * left * run.problem.n > _NEWTON_STEPS * step_cost(run.problem)
+        pace = np.log(max(state.before / state.gap, 1.0 + 1e-9)) / made
+        left = np.log(max(state.gap / run.progress.tol, 1.0)) / pace
+        known = np.isfinite(state.before)
+        state.seen, state.before = state.evaluations, state.gap
+        return bool(known) and 2.0 * left * run.problem.n > _NEWTON_STEPS * step_cost(run.problem)
 
     def _descend(self, problem: Problem, state: NewtonState, gradient: np.ndarray) -> bool:
         """A step of L-BFGS; whether it helped."""

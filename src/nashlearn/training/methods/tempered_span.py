@@ -144,7 +144,7 @@ class TemperedSpan(RowMethod):
     def _part(self, run: Run, some: np.ndarray) -> Part:
         """Some examples, as if there were no others."""
         problem, gram, span = run.problem, run.problem.gram, run.problem.span
-        K = gram.square(some, gram.rows(some))
+        K = gram.square(some)
         omega = problem.omega[some] / problem.omega[some].sum()
         own = Tempered(
             problem.game.part(some), self.smoothing, run.alpha, omega, problem.truth()[some],

@@ -84,13 +84,18 @@ class Found(NamedTuple):
     mu: float
 
 
-def newton_on_set(part: WorkingSet, Q: np.ndarray, enough: float, mu: float) -> Found:
-    """Raise the dual from ``Q`` to a gap of the set's own of ``enough``, or as far as the steps reach."""
+def newton_on_set(part: WorkingSet, Q: np.ndarray, shift: np.ndarray, enough: float, mu: float) -> Found:
+    """Raise the dual from ``Q`` to a gap of the set's own of ``enough``, or as far as the steps reach.
+
+    Steps begin at the coefficients of ``Q`` plus ``shift``, which may be 0.
+    """
     alpha, omega, truth = part.alpha, part.omega, part.truth
     centre, q, tight = Q.copy(), Q.copy(), np.empty((Q.shape[0], part.game.n_options), np.bool_)
     C = omega[:, None] * (truth - Q) / alpha
     AC = part.spread(C)
     best, best_Q = part.dual(Q, C, AC), Q
+    C = C + shift
+    AC = part.spread(C)
     upper, best_C, s = np.inf, C, 1.0
     smooth, short = part.smoothed(C, AC, mu, centre, q, tight), 0
     for _ in range(_STEPS):

@@ -1,0 +1,146 @@
+"""Greedy dual ascent on a working set: visits of examples that promise most, while an intercept is held apart.
+
+A visit maximises the dual over one example, as in :mod:`nashlearn.kernels.ascent`. Here a pass looks at all examples
+and takes the steps of those alone that win a good part of the most that the pass before has seen. Support vectors of a
+kernel hinder each other, and so a fraction of the visits of a plain sweep does the same. Cost: a proximal step for each
+look, and a row of the matrix for each class that moves.
+
+An intercept is a direction that all examples share. Where it is cheap, with features of size ``b`` behind it, single
+visits can only creep along. Its part of the dual beyond ``rho/2 |s|^2``, where ``s`` is the sum of coefficients, is
+split off as ``B/2 |s|^2 = max_t <t, s> - |t|^2 / 2B``, ``B = b^2 - rho``, and ``t`` follows the sum after each pass by
+a proximal step, ``t <- (t + rho s) B / (B + rho)`` [rockafellar1976]_.
+"""
+
+from libc.string cimport memset
+from nashlearn.kernels.checks cimport DOUBLE, INDEX, extent, matrix_out, rising, vector, vector_out, within
+from nashlearn.kernels.loss cimport Loss
+from nashlearn.kernels.rows cimport Rows
+from nashlearn.kernels.scratch cimport Scratch, doubles, indices
+
+cdef double _GOOD = 0.5  # part of the most promising gain that a visit must win
+cdef double _POOR = 0.1  # part of that below which an example is not looked at
+cdef double _STILL = 1e-12  # a strategy that moves less than this has not moved
+cdef double _ROUNDED = 1e-14  # probabilities this close to 0 or 1 are those
+cdef double _ENDLESS = 1e4  # looks at each example, whatever the budget
+cdef Py_ssize_t _PAUSE = 3  # for so many passes
+
+
+cdef struct Desk:  # what visits work on
+    double* g
+    double* q
+    double* p
+    double* step
+    Py_ssize_t* moving
+    Py_ssize_t* pause
+    void* room
+
+
+cdef size_t _lay(Desk* desk, Loss loss, Py_ssize_t size, size_t at) noexcept nogil:
+    cdef size_t begin = at
+    desk.g, desk.q, desk.step, desk.p = (
+        doubles(&at, loss.k), doubles(&at, loss.k), doubles(&at, loss.k), doubles(&at, loss.options)
+    )
+    desk.moving, desk.pause = indices(&at, loss.k), indices(&at, size)
+    desk.room = <void*> at
+    return at - begin + loss.room_size()
+
+
+cdef inline double _snapped(double q) noexcept nogil:
+    """A probability without the rounding that would keep an example among the support vectors."""
+    return 0.0 if q < _ROUNDED else 1.0 if q > 1.0 - _ROUNDED else q
+
+
+def greedy_passes(
+    Loss loss not None, Rows rows not None, W, Q, shares, sqnorms, active, first, classes, held, sums, double free,
+    double rho, double enough, double part, double budget
+):
+    """Pass over ``active``, each with its list of classes; returns the looks that were taken.
+
+    The classes of entry ``e`` are ``classes[first[e]:first[e + 1]]``. ``W`` are the weights as the rows want them and
+    ``Q`` (n, k) the dual point, which both move. Ends when the most promising gain, times alpha, is below ``enough``,
+    or below ``part`` of that of the first pass, or after ``budget`` looks, 10,000 for each entry at most. Where ``free``, which is ``B``, is positive,
+    what the intercept is held at beside the weights is kept up in ``held`` (k), and the sum of coefficients in ``sums``
+    (k).
+    """
+    cdef Py_ssize_t e, i, c, m, n_moving, n = rows.n, k = loss.k
+    cdef Py_ssize_t size = extent(active, "active", 0), listed = extent(classes, "classes", 0)
+    cdef double* w = rows.weights(W, k)
+    cdef double* dual = <double*> matrix_out(Q, "Q", DOUBLE, n, k)
+    cdef const double* share = <const double*> vector(shares, "shares", DOUBLE, n)
+    cdef const double* sqnorm = <const double*> vector(sqnorms, "sqnorms", DOUBLE, n)
+    cdef const Py_ssize_t* examples = <const Py_ssize_t*> vector(active, "active", INDEX, size)
+    cdef const Py_ssize_t* begin = <const Py_ssize_t*> vector(first, "first", INDEX, size + 1)
+    cdef const Py_ssize_t* labels = <const Py_ssize_t*> vector(classes, "classes", INDEX, listed)
+    cdef double* apart = <double*> vector_out(held, "held", DOUBLE, k)
+    cdef double* total = <double*> vector_out(sums, "sums", DOUBLE, k)
+    cdef Desk desk
+    cdef Scratch memory = Scratch(_lay(&desk, loss, size, 0))
+    cdef Scratch own = Scratch(k * sizeof(double))
+    cdef double* before = <double*> own.at
+    cdef const Py_ssize_t* mine
+    cdef double* now
+    cdef double a, won, most, change, least = 0.0, looks = 0.0
+    cdef bint begun = False
+    _lay(&desk, loss, size, <size_t> memory.at)
+    within(examples, size, n, "active")
+    within(labels, listed, k, "classes")
+    rising(begin, size, listed, "first")
+    for e in range(size):
+        if begin[e + 1] - begin[e] > k:
+            raise ValueError(f"first must leave at most {k} classes to an example")
+        if begin[e + 1] - begin[e] < k and not loss.partial:
+            raise ValueError(f"first must leave all {k} classes to an example: the loss takes no others")
+        desk.pause[e] = 0
+    for c in range(k):
+        before[c] = free * total[c]
+    budget = min(budget, _ENDLESS * size)
+    loss = loss.own(n)
+    with nogil:
+        while size > 0 and looks < budget:
+            most = 0.0
+            for e in range(size):
+                if desk.pause[e] > 0:
+                    desk.pause[e] -= 1
+                    continue
+                i, mine, m = examples[e], labels + begin[e], begin[e + 1] - begin[e]
+                a, now = share[i] * sqnorm[i], dual + i * k
+                looks += 1.0
+                if m == 0 or not a > 0.0:
+                    continue
+                loss.at(i)
+                rows.scores(i, w, k, mine, m, desk.g)
+                for c in range(m):
+                    desk.q[c] = now[mine[c]]
+                    desk.g[c] += apart[mine[c]] + a * desk.q[c]
+                loss.prox(m, desk.g, a, desk.q, desk.p, desk.room)
+                won = 0.0
+                for c in range(m):
+                    desk.q[c] = _snapped(desk.q[c])
+                    change = now[mine[c]] - desk.q[c]
+                    won += change * change
+                won = 0.5 * a * share[i] * won if won > _STILL * _STILL else 0.0
+                most = max(most, won)
+                if won < _POOR * least:
+                    desk.pause[e] = _PAUSE
+                if won < least or won == 0.0:
+                    continue
+                n_moving = 0
+                for c in range(m):
+                    change = now[mine[c]] - desk.q[c]
+                    if change != 0.0:
+                        desk.step[n_moving], desk.moving[n_moving] = share[i] * change, mine[c]
+                        total[mine[c]] += share[i] * change
+                        now[mine[c]] = desk.q[c]
+                        n_moving += 1
+                rows.step(i, w, k, desk.moving, n_moving, desk.step)
+            if not begun:
+                enough, begun = max(enough, part * most, 0.0), True
+            if not most > enough:
+                if least == 0.0 or most == 0.0:
+                    break
+                memset(desk.pause, 0, size * sizeof(Py_ssize_t))  # a last look at everybody
+            least = _GOOD * most if most > enough else 0.0
+            if free > 0.0:
+                for c in range(k):
+                    apart[c] = (before[c] + apart[c] + rho * total[c]) * (free / (free + rho)) - before[c]
+    return looks
