@@ -64,7 +64,7 @@ def run() -> tuple[list[dict[str, Any]], dict[str, Any]]:
         trained = _command("parse", "train", train, "--out", model)
         megabytes = model.stat().st_size / 2**20
         judged = {name: _command("parse", "evaluate", model, path) for name, path in (("dev", dev), ("test", test))}
-    made, readme = trained["found"], readme_parser()
+    made, readme = {name: value for name, value in trained["found"].items() if name != "model"}, readme_parser()
     scores = {name: {key: one["found"][key] for key in _MEASURES} for name, one in judged.items()}
     warnings = trained["warnings"] + [line for one in judged.values() for line in one["warnings"]]
     ours = [f"{100 * scores['test'][key]:.2f}" for key in _MEASURES[:2]]
@@ -107,7 +107,7 @@ def run() -> tuple[list[dict[str, Any]], dict[str, Any]]:
         "readme": readme,
         "warnings": warnings,
         "made": made,
-        "heard": trained["heard"],
+        "tried": [line.strip() for line in trained["heard"] if line.startswith("  features")],
         "cpu_s": trained["cpu_s"],
         "wall_s": trained["wall_s"],
         "peak_mib": trained["peak_mib"],
