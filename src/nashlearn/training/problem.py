@@ -64,9 +64,7 @@ class Problem:
     def some(self, rows: np.ndarray) -> Problem:
         """The problem of some rows, by their indices, with a copy of their data."""
         omega = self.omega[rows]
-        return Problem(
-            self.X[rows], self.y[rows], omega / omega.sum(), self.alpha, self.game.part(rows), self.design
-        )
+        return Problem(self.X[rows], self.y[rows], omega / omega.sum(), self.alpha, self.game.part(rows), self.design)
 
     def norm(self, w: np.ndarray) -> float:
         """``|w|``."""
