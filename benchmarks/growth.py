@@ -1,12 +1,14 @@
-"""How the time of a fit grows with rows, features, classes and C, one at a time."""
+"""How the time of a fit grows with rows, features, classes and C; some sizes beside LogisticRegression."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks import measure, report
@@ -22,6 +24,8 @@ AXES: dict[str, tuple[float, ...]] = {
     "k": (5, 10, 20, 50, 100),
     "C": (0.01, 0.1, 1.0, 10.0, 100.0),
 }
+
+SIZES = [(20_000, d, alpha, False) for d in (400, 800) for alpha in (1e-3, 5e-5)] + [(200_000, 50, 1e-3, True)]
 
 
 def data(n: int, d: int, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -67,6 +71,45 @@ def _along(axis: str, repeats: int) -> dict[str, Any]:
     return {"axis": axis, "sizes": AXES[axis], "seconds": times, "exponent": _exponent(AXES[axis], times)}
 
 
+def noisy(n: int, d: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Independent features and labels of which a linear model explains a little."""
+    rng = np.random.default_rng(0)
+    X, W = rng.standard_normal((n, d)), rng.standard_normal((d, k)) * (3.0 / np.sqrt(d))
+    return X, np.argmax(X @ W + 3.0 * rng.gumbel(size=(n, k)), axis=1)
+
+
+def _beside(n: int, d: int, alpha: float, costs: bool, repeats: int) -> dict[str, Any]:
+    """The exact game at a gap of 1e-3, by errors and by random costs, in turns with LogisticRegression's default."""
+    X, y = noisy(n, d, 5)
+    matrix = np.exp(np.random.default_rng(1).standard_normal((5, 5))) * (1.0 - np.eye(5))
+    exact = {"smoothing": 0.0, "intercept_scaling": 1.0, "tol": 1e-3, "max_iter": 1_000_000, "random_state": 0}
+    models: dict[str, Any] = {"zero-one": NashClassifier("zero_one", alpha=alpha, **exact)}
+    if costs:
+        models["costs"] = NashClassifier(matrix, alpha=alpha * matrix.max(), **exact)
+    models["logistic"] = LogisticRegression(C=1.0 / (n * alpha), max_iter=100_000)
+
+    def timed(model: Any) -> float | None:
+        answer = measure.capped(lambda: model.fit(X, y), CAP, then=lambda _: None, warm=True)
+        return None if answer is None else answer[0]
+
+    seconds = measure.interleaved({name: partial(timed, model) for name, model in models.items()}, repeats)
+    return {"shape": f"{n:,} × {d}, k = 5", "alpha": alpha, "seconds": seconds}
+
+
+def _beside_table(records: list[dict[str, Any]]) -> dict[str, Any]:
+    rows = []
+    for r in records:
+        took = r["seconds"]
+        known = {name: took.get(name) for name in ("zero-one", "costs", "logistic")}
+        cells = [report.seconds(known[name], CAP) if name in took else "–" for name in known]
+        ratios = [report.ratio(took["zero-one"], took["logistic"], CAP)]
+        ratios.append(report.ratio(took["costs"], took["zero-one"], CAP) if "costs" in took else "–")
+        rows.append([r["shape"], f"{r['alpha']:g}", *cells, *ratios])
+    columns = ("rows", "alpha", "errors", "cost matrix", "LogisticRegression, default", "errors / it", "costs / errors")
+    note = "Dense, noisy data; the exact game at a certified gap of 1e-3, in turns with LogisticRegression."
+    return report.table("Wide and long data", note, columns, rows)
+
+
 def run(repeats: int = 3) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Tables and records along each axis."""
     records = [_along(axis, repeats) for axis in AXES]
@@ -77,4 +120,6 @@ def run(repeats: int = 3) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         rows.append([r["axis"], curve, "–" if r["exponent"] is None else f"{r['exponent']:.2f}"])
     base = ", ".join(f"{name} = {value:g}" for name, value in BASE.items())
     note = f"Dense data, gap 1e-3, one quantity at a time around {base}; time grows as size^exponent."
-    return [report.table("Growth", note, ("along", "time", "exponent"), rows)], records
+    growth = report.table("Growth", note, ("along", "time", "exponent"), rows)
+    beside = [_beside(*size, repeats) for size in SIZES]
+    return [growth, _beside_table(beside)], [*records, *beside]

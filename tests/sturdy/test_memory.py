@@ -37,6 +37,24 @@ def test_linear_estimators_keep_five_numbers_for_each_row_and_class():
     assert peak(lambda: NashClassifier(max_iter=10).fit(X, y)) <= 5 * 8 * n * k + _SLACK
 
 
+def test_the_exact_game_keeps_three_numbers_for_each_row_and_class():
+    n, k = 100_000, 20
+    X, y = rows(n, 10, k)
+    model = NashClassifier(smoothing=0.0, max_iter=3, random_state=0)
+    assert peak(lambda: model.fit(X, y)) <= 3 * 8 * n * k + 8 * (11 * k) ** 2 + 2 * _SLACK
+
+
+@pytest.mark.parametrize("smoothing", [0.0, "auto"])
+def test_mapped_files_are_read_in_place(tmp_path, smoothing):
+    """Beside a tenth of the file, what is kept are numbers for each row and class."""
+    n, d, k = 40_000, 200, 3
+    X, y = rows(n, d, k)
+    mapped = np.memmap(tmp_path / "X", np.float32, "w+", shape=X.shape)
+    mapped[:] = X
+    model = NashClassifier(smoothing=smoothing, tol=0.1, random_state=0)
+    assert peak(lambda: model.fit(mapped, y)) <= 0.1 * mapped.nbytes + 3 * 8 * n * k + 16e6  # blocks of 8 MB
+
+
 @pytest.mark.parametrize("cache_size", [5, 15, 100])
 def test_kernels_keep_two_and_a_half_caches(cache_size):
     n = 1500

@@ -13,13 +13,15 @@ from nashlearn.training.problem import Problem
 __all__ = ["Linear"]
 
 _CROWDED = 2  # examples per weight from which the Newton method wins from the start
+_GLANCES, _SHARP = 6, 0.2  # evaluations after which the objective, over the risk without weights, is that small
 _NEWTON_STEPS = 8  # steps in which Newton ends what ascent has begun, roughly
 
 
 class Linear(RowMethod):
     """Where there are few examples per weight, dual ascent first: its rounds are cheap and the optimum is sharp.
 
-    Where there are many, or where ascent would cost more than a Newton run from where it is, semismooth Newton.
+    Where there are many, L-BFGS and semismooth Newton, unless a few evaluations show that the optimum is sharp all the
+    same; and Newton where ascent would cost more than that from where it is.
     """
 
     needs = Newton.needs  # and those of Ascent, where the design can be swept over
@@ -35,11 +37,17 @@ class Linear(RowMethod):
     def update(self, run: Run, state: Any) -> tuple[Any, Offer | None]:
         """A step of the method that the state belongs to."""
         if state.phase == NewtonState.phase:
-            return Newton().update(run, state)
+            return self._ascent(run.problem).init(run) if self._sharp(run, state) else Newton().update(run, state)
         state, offer = self._ascent(run.problem).update(run, state)
         if state.over:
             return Newton().begin(run, run.progress.w, state.Q, 3.0 * run.problem.game.scale, newton=True)
         return state, offer
+
+    def _sharp(self, run: Run, state: NewtonState) -> bool:
+        """Whether the first evaluations of a fresh run show labels that weights can all but tell apart."""
+        problem = run.problem
+        fresh = state.evaluations >= _GLANCES and not state.newton and run.start is None
+        return fresh and problem.design.sweepable and run.progress.primal < _SHARP * problem.game.scale
 
     def finish(self, run: Run, state: Any) -> None:
         """What the method of the last state does in the end."""
