@@ -217,6 +217,8 @@ class Gram:
         some = np.flatnonzero(V.any(axis=1))
         if some.size < self.n and some.size <= self.capacity:
             return self.columns(some, V[some])
+        if some.size <= self.n // 2:
+            return self._few(some, V)
         free = np.flatnonzero(self._owner < 0)
         new = np.flatnonzero(self._slot < 0)[: free.size]
         step = max(1, _CHUNK // (8 * self.n))
@@ -231,6 +233,15 @@ class Gram:
         for start in range(0, others.size, step):
             some = others[start : start + step]
             found[some] = self._values(some) @ V
+        return found
+
+    def _few(self, some: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """The columns of some examples times their rows of ``V``, where not all of them can be kept."""
+        kept, others = some[self._slot[some] >= 0], some[self._slot[some] < 0]
+        found = self.columns(kept, V[kept])
+        for start in range(0, others.size, self._spare):
+            part = others[start : start + self._spare]
+            found += self._values(part).T @ V[part]
         return found
 
     @property
@@ -257,7 +268,10 @@ class Gram:
         slots = self._slot[wanted]
         kept, missing = np.flatnonzero(slots >= 0), np.flatnonzero(slots < 0)
         K = np.empty((wanted.size, wanted.size))
-        K[kept] = self._rows[np.ix_(slots[kept], wanted)]
+        step = max(1, _SPARE // (8 * max(wanted.size, 1)))
+        for start in range(0, kept.size, step):  # a copy of all would double the memory
+            part = kept[start : start + step]
+            K[part] = self._rows[np.ix_(slots[part], wanted)]
         if missing.size:
             K[missing] = self.between(wanted[missing], wanted)
         return K

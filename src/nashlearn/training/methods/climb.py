@@ -26,7 +26,7 @@ from nashlearn.training.rounding import UNIT
 
 __all__ = ["Climb"]
 
-_FRESH = 600  # examples that may enter a working set in a round
+_FRESH = 600  # examples that may enter a working set in a round, or as many as there are support vectors
 _FIRST = 8  # the first working set is a random part of the data: one in so many
 _ENOUGH = 1e-2  # part of the most promising gain of a working set below which none is worth a visit
 _LEFT = 0.02  # part of the gap that gains of that size may leave, were all examples to promise them
@@ -161,9 +161,10 @@ def _certificate(run: Run, state: ClimbState, C: np.ndarray, other: Candidate | 
 
 def _working_set(C: np.ndarray, promise: np.ndarray, capacity: int) -> np.ndarray:
     """The examples that promise most, and the support vectors, as far as their rows can be kept."""
-    fresh = np.argpartition(-promise, min(_FRESH, promise.size) - 1)[:_FRESH]
-    fresh = fresh[promise[fresh] > 0.0]
-    chosen = np.union1d(fresh, np.flatnonzero(C.any(axis=1)))
+    support = np.flatnonzero(C.any(axis=1))
+    most = min(max(_FRESH, support.size), promise.size)
+    fresh = np.argpartition(-promise, most - 1)[:most]
+    chosen = np.union1d(fresh[promise[fresh] > 0.0], support)
     if chosen.size > capacity:
         chosen = chosen[np.argsort(-promise[chosen], kind="stable")[:capacity]]
     return chosen
@@ -212,7 +213,8 @@ def _passes(
     free, sums = (gram.bias - own if own > 0.0 else 0.0), C.sum(axis=0)
     before = sums.copy()
     # Visits wait for memory: half the bytes are half the time, and later rounds mend what rounding spoils.
-    rows, W = span.square((K - free).astype(np.float32), state.KC[:, chosen], C)
+    single = np.subtract(K, free, out=np.empty(K.shape, np.float32), casting="same_kind")
+    rows, W = span.square(single, state.KC[:, chosen], C)
     active, first, classes = span.lists(near[chosen])
     most = 0.0
     if np.isfinite(enough):
