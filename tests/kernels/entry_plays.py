@@ -48,6 +48,8 @@ def _play_estimators() -> None:
     _play_sparse_weights(X, y)
     nodes = [sp.csr_matrix(rng.normal(size=(n, 3)) * (rng.random((n, 3)) < 0.5)) for n in (3, 4, 2)]
     NashTagger(tol=0.1).fit(nodes, [np.arange(one.shape[0]) % 2 for one in nodes]).predict(nodes)
+    pixels = [np.eye(12)[:n] for n in (3, 4, 2)]  # dense, most of them 0
+    NashTagger(tol=0.1).fit(pixels, [np.arange(len(one)) % 2 for one in pixels])
     _play_text()
 
 

@@ -209,7 +209,7 @@ cdef class _Cast:
             if not 0 <= g < t.n_graphs:
                 raise ValueError(f"networks.graph must lie in 0..{t.n_graphs - 1}; got {g}")
             if not 0 <= self.row[x] <= self.rows - t.nodes[g]:
-                raise ValueError(f"networks.row must leave room for {t.nodes[g]} nodes; got {self.row[x]} of {self.rows}")
+                raise ValueError(f"networks.row must leave {t.nodes[g]} rows; got {self.row[x]} of {self.rows}")
             if not (0 <= self.edge[x] <= m - t.edges[g] or m == 1 or t.edges[g] == 0):
                 raise ValueError(f"networks.edge must leave room for {t.edges[g]} edges; got {self.edge[x]} of {m}")
             nodes, entries = max(nodes, t.nodes[g]), max(entries, t.entries[g])

@@ -51,7 +51,7 @@ cdef class Junctions:
         self.entries, self.messages = indices(&at, self.n_graphs), indices(&at, self.n_graphs)
         flaw = self._measure(mapped)
         if flaw is not None:
-            raise ValueError(f"scope, own, parent, child, sibling, pairs and maps must be those of clique trees: {flaw}")
+            raise ValueError(f"scope, own, parent, child, pairs and maps must be those of clique trees: {flaw}")
 
     def __reduce__(self):
         return Junctions, (self.k, *self.kept)

@@ -31,14 +31,15 @@ cdef void _spread(Stage* s, Py_ssize_t source, bint back) noexcept nogil:
 
     Arcs of finite ``s.other`` count. Cost: O(n) for each token that is new.
     """
-    cdef Py_ssize_t d, u, first = 0, last = 1, n = s.n
+    cdef Py_ssize_t d, u, a, first = 0, last = 1, n = s.n
     cdef unsigned char* reached = s.flow.source
     reached[source], s.flow.queue[0] = True, source
     while first < last:
         u = s.flow.queue[first]
         first += 1
         for d in range(1, n + 1):
-            if d != u and not reached[d] and s.other[(u - 1) * (n + 1) + d if back else (d - 1) * (n + 1) + u] > -INFINITY:
+            a = (u - 1) * (n + 1) + d if back else (d - 1) * (n + 1) + u
+            if d != u and not reached[d] and s.other[a] > -INFINITY:
                 reached[d] = True
                 s.flow.queue[last] = d
                 last += 1
