@@ -147,7 +147,7 @@ def test_dask_collections_are_refused(iris):
 
 
 def test_advice_where_the_exact_game_is_slow():
-    with pytest.warns(ConvergenceWarning, match="raise max_iter, say to 20, or smoothing, say to 0.1, or alpha"):
+    with pytest.warns(ConvergenceWarning, match="raise max_iter, or smoothing, say to 0.1, or alpha"):
         NashTagger(penalty="l1", smoothing=0.0, max_iter=2).fit(*sequences())
 
 

@@ -14,6 +14,12 @@ from sklearn.exceptions import ConvergenceWarning
 from small_models import KINDS
 from trials import Trial
 
+# Random settings meet the advice about alpha and prices of abstaining, which is tested elsewhere.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:alpha=.* is so large"),
+    pytest.mark.filterwarnings("ignore:abstain_cost=.* is never worth paying"),
+]
+
 ROUNDING = 1e-7
 FEW, MANY = 8, 250  # trials of each of nine kinds
 

@@ -310,6 +310,7 @@ def test_folds_have_the_costs_of_their_rows(routing, matrices):
         assert score == pytest.approx(own.score(X[test_rows], y[test_rows], costs=C[test_rows]))
 
 
+@pytest.mark.filterwarnings("ignore:alpha=10.0 is so large")
 def test_searches_look_for_the_least_cost(routing):
     X, y, costs, _ = made(200)
     C = costs[:, :3]

@@ -13,6 +13,12 @@ from sklearn.linear_model import LogisticRegression
 
 from nashlearn import NashAbstainer, NashClassifier, NashOrdinalClassifier, games
 
+# Random settings meet the advice about alpha and prices of abstaining, which is tested elsewhere.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:alpha=.* is so large"),
+    pytest.mark.filterwarnings("ignore:abstain_cost=.* is never worth paying"),
+]
+
 COST = np.array([[0.0, 1.0, 4.0], [2.0, 0.0, 1.0], [3.0, 1.0, 0.0], [1.2, 0.6, 1.0]])
 GRADES = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
 MODELS = {

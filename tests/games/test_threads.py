@@ -18,6 +18,7 @@ from nashlearn.solvers.threads import in_threads, threads
 def test_an_interrupt_while_waiting_leaves_no_thread_at_work():
     """Else threads would go on to write into arrays that the caller has taken back."""
     begun, ended = threading.Event(), []
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell runs in the background
 
     def function(i):
         if threading.current_thread() is threading.main_thread():
@@ -29,8 +30,11 @@ def test_an_interrupt_while_waiting_leaves_no_thread_at_work():
         time.sleep(0.2)
         ended.append(i)
 
-    with pytest.raises(KeyboardInterrupt):
-        threads(2)(function, [(0,), (1,)])
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            threads(2)(function, [(0,), (1,)])
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert len(ended) == 1
 
 

@@ -23,7 +23,7 @@ from nashlearn import NashClassifier, NashTagger
 from nashlearn.training import checkpoint
 
 TRAININGS = {
-    "rows": (NashClassifier("absolute", alpha=1e-6, tol=1e-7, random_state=0), lambda: rows(8000, 20, 4)),
+    "rows": (NashClassifier("absolute", alpha=1e-6, tol=1e-7, random_state=0), lambda: rows(30000, 40, 6)),
     "kernel": (NashClassifier(kernel="rbf", alpha=1e-5, tol=1e-3, random_state=0), lambda: rows(2000, 5, 3)),
     "chains": (NashTagger(alpha=1e-6, tol=1e-5, max_iter=1000), lambda: chains(1000)),
 }

@@ -130,7 +130,7 @@ def test_sparse_rows_and_zero_weights():
 @pytest.mark.parametrize(
     ("options", "data", "message"),
     [
-        ({"kernel": "cosine"}, X, "kernel must be None, one of"),
+        ({"kernel": "cosine"}, X, "kernel must be None or 'linear', one of"),
         ({"kernel": "precomputed"}, X, "square Gram matrix"),
         ({"kernel": "precomputed"}, -np.eye(45), "positive semidefinite"),
         ({"kernel": lambda A, B: -rbf_kernel(A, B)}, X, "positive semidefinite"),

@@ -16,6 +16,12 @@ from sklearn.exceptions import ConvergenceWarning
 from small_models import KINDS
 from trials import Trial
 
+# Random settings meet the advice about alpha and prices of abstaining, which is tested elsewhere.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:alpha=.* is so large"),
+    pytest.mark.filterwarnings("ignore:abstain_cost=.* is never worth paying"),
+]
+
 FEW, MANY = 6, 60
 STRUCTURED = ("tagger", "network", "matcher", "parser", "hashed_parser")
 

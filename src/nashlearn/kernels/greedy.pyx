@@ -58,9 +58,9 @@ def greedy_passes(
 
     The classes of entry ``e`` are ``classes[first[e]:first[e + 1]]``. ``W`` are the weights as the rows want them and
     ``Q`` (n, k) the dual point, which both move. Ends when the most promising gain, times alpha, is below ``enough``,
-    or below ``part`` of that of the first pass, or after ``budget`` looks, 10,000 for each entry at most. Where ``free``, which is ``B``, is positive,
-    what the intercept is held at beside the weights is kept up in ``held`` (k), and the sum of coefficients in ``sums``
-    (k).
+    or below ``part`` of that of the first pass, or after ``budget`` looks, 10,000 for each entry at most. Where
+    ``free``, which is ``B``, is positive, what the intercept is held at beside the weights is kept up in ``held`` (k),
+    and the sum of coefficients in ``sums`` (k).
     """
     cdef Py_ssize_t e, i, c, m, n_moving, n = rows.n, k = loss.k
     cdef Py_ssize_t size = extent(active, "active", 0), listed = extent(classes, "classes", 0)

@@ -258,7 +258,7 @@ cdef Py_ssize_t _tight_rows(const double* L, Prox* c, Py_ssize_t r, const double
     """
     cdef double lowest = INFINITY, total
     cdef Py_ssize_t i, j, s = 1
-    scale[0] = 0.0
+    scale[0], c.S[0] = 0.0, 0  # the first of them where no cost is a number
     memset(c.tight, 0, c.options)
     for i in range(c.options):
         total = 0.0

@@ -89,7 +89,7 @@ class _Gaussian:
     def __call__(self, A: np.ndarray, out: np.ndarray | None = None, bias: float = 0.0) -> np.ndarray:
         """The values for all rows of ``A``, plus ``bias``, into ``out``."""
         left = np.empty((A.shape[0], A.shape[1] + 2))
-        np.multiply(A, 2.0 * self.gamma, out=left[:, :-2])
+        np.multiply(A, 2.0 * self.gamma, out=left[:, :-2], dtype=np.float64)  # predictions must find the same values
         left[:, -2], left[:, -1] = -self.gamma * np.einsum("ij,ij->i", A, A, dtype=np.float64), -self.gamma
         values = np.empty((A.shape[0], self.right.shape[0])) if out is None else out
         step = max(1, _CHUNK // (8 * max(self.right.shape[0], 1)))
