@@ -124,6 +124,14 @@ def test_little_smoothing_is_the_game_itself(case, data):
     assert plain.value[0] - tol <= eq.value[0] + eq.gap[0] <= plain.value[0] + plain.gap[0] + most + tol
 
 
+def test_little_smoothing_at_a_tie_of_squared_losses():
+    """The point between two positions must be found to within the smoothing, not only to ten digits."""
+    game = games.squared(5, values=[-2.0, -1.7, 0.4, 0.5, 3.0])
+    for share in (1e-9, 1e-8, 1e-6):
+        eq = game.solve(game.largest * np.array([[0.0, 0.0, 0.0, 0.5, 0.5]]), smoothing=share * game.largest)
+        assert eq.gap[0] <= 1e-8 * game.largest
+
+
 @simplex(examples=10)
 def test_much_smoothing_is_the_softmax(case, data):
     """The predictor moves logits by a largest cost over the smoothing at most."""

@@ -180,6 +180,9 @@ cdef class Squared(Ordered):
     cdef double root(self, const double* f, double mu, Py_ssize_t low, double* room) noexcept nogil:
         """The ``c`` between two positions at which :meth:`lean` is 0: Newton's iteration, or bisection outside."""
         cdef double left = self.t[low], right = self.t[low + 1], c = 0.5 * (left + right), found, slope, ahead
+        # The step after a near one would be its square, once steps move logits by little; none is below rounding.
+        cdef double reach = min(1e-10 * (right - left), 1e-6 * mu / (self.t[self.k - 1] - self.t[0]))
+        cdef double close = max(reach, 2e-16 * max(fabs(left), fabs(right)))
         cdef bint near
         cdef int step
         for step in range(100):
@@ -189,7 +192,7 @@ cdef class Squared(Ordered):
             else:
                 right = c
             ahead = c - found / slope
-            near = fabs(ahead - c) <= 1e-10 * (self.t[low + 1] - self.t[low])  # the step after would be its square
+            near = fabs(ahead - c) <= close
             if not left < ahead < right and not near:
                 ahead = 0.5 * (left + right)
             c = ahead
