@@ -159,9 +159,7 @@ def _readme() -> list[Claim]:
             "CoNLL-2000 ({}, a tie;",
             quoted_commands.entities,
         ),
-        Claim(
-            "On {} real tables with disguised columns `train` is {} points below to {} above", quoted_commands.messy
-        ),
+        Claim("On {} real tables with disguised columns `train` is {} points below to {} above", quoted_commands.messy),
         Claim(
             "learns Sudoku from {} solved puzzles of handwritten digits: {} of 100 test puzzles wrong, and {} and {} "
             "where 10 and 20 %",
