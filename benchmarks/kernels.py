@@ -153,7 +153,7 @@ def _extra_tables(tuned: dict[str, Any], large: dict[str, Any]) -> list[dict[str
     cells = f"{len(GRID['gamma'])} × {len(GRID['C'])}"
     note = f"optdigits; γ and C chosen from the same {cells} grid by {FOLDS}-fold cross-validation."
     accuracy = report.table("Kernels, tuned", note, ("model", "γ", "C", "test accuracy"), rows)
-    note = "MNIST, the first 20,000 training images, γ = 0.02, C = 5, `cache_size` at its default; compiling included."
+    note = "MNIST, the first 20,000 training images, γ = 0.02, C = 5, `cache_size` at its default."
     row = [
         f"{large['seconds']:.0f} s", f"{large['peak'] / 2**20:,.0f} MiB", f"{large['gap']:.1e}",
         f"{large['support']:,}", f"{large['accuracy']:.4f}",
