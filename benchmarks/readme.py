@@ -127,23 +127,8 @@ def _starts() -> list[Claim]:
     ]
 
 
-def _readme() -> list[Claim]:
+def _structures() -> list[Claim]:
     return [
-        *_training(),
-        Claim("we are {} to more than {} times as fast as LIBLINEAR", quoted.liblinear_where_many),
-        Claim("on digits at C = 1, we take {} to {} of its time", quoted.liblinear_where_few),
-        *_logistic(),
-        Claim("Time grows like n^{}, k^{} and, where the examples are many, d^{}. A game", quoted.growth),
-        Claim(
-            "any cost matrix of ten labels takes {} µs in a batch; a warm HiGHS takes {} to {} times as long as we do "
-            "at {} to {} labels",
-            quoted.costs,
-        ),
-        Claim(
-            "adds to the input at most {} times the memory of 3 n k doubles on two large sets, and a Newton matrix of "
-            "at most {} MB",
-            quoted.memory,
-        ),
         Claim("Matching games of {} to {} elements are solved exactly {} to {} times as fast", quoted.matching_games),
         Claim("take 1/{} of ADMM's time or less and at most 1/{} of POT's", quoted.matching_projections),
         Claim("Best trees of 20 tokens: {} to {} million a minute", quoted.best_trees),
@@ -166,6 +151,27 @@ def _readme() -> list[Claim]:
             quoted.sudoku,
         ),
         Claim("find horses {} to {} points", quoted.horses),
+    ]
+
+
+def _readme() -> list[Claim]:
+    return [
+        *_training(),
+        Claim("we are {} to more than {} times as fast as LIBLINEAR", quoted.liblinear_where_many),
+        Claim("on digits at C = 1, we take {} to {} of its time", quoted.liblinear_where_few),
+        *_logistic(),
+        Claim("Time grows like n^{}, k^{} and, where the examples are many, d^{}. A game", quoted.growth),
+        Claim(
+            "any cost matrix of ten labels takes {} µs in a batch; a warm HiGHS takes {} to {} times as long as we do "
+            "at {} to {} labels",
+            quoted.costs,
+        ),
+        Claim(
+            "adds to the input at most {} times the memory of 3 n k doubles on two large sets, and a Newton matrix of "
+            "at most {} MB",
+            quoted.memory,
+        ),
+        *_structures(),
         Claim(
             "take {} to {} of the time of cross-entropy as CUDA graphs, and {} to {} of that of compiled "
             "cross-entropy. Called eagerly at 100 and 1,000 classes, Python's launches make it {} to {} times as slow",
