@@ -3,9 +3,10 @@
 The same BiLSTM with biaffine scores is trained with the adversarial tree loss and with cross-entropy over the heads of
 each token, on a few hundred sentences of a treebank:
 
-    python examples/torch/parser.py train.conllu test.conllu [sentences] [epochs]
+    python examples/torch/parser.py train.conllu test.conllu [sentences] [epochs] [cpu | cuda]
 
-Without arguments it uses Turkish IMST from the folder that NASHLEARN_DATA names.
+Without arguments it uses Turkish IMST from the folder that NASHLEARN_DATA names, and a CUDA device where there is one:
+scores, games and gradients then stay there.
 """
 
 from __future__ import annotations
@@ -38,10 +39,11 @@ def main() -> None:
         train, test = (datasets.load_treebank("tr_imst-r2.3", split) for split in ("train", "test"))
     train = train[: int(sys.argv[3]) if len(sys.argv) > 3 else 300]
     epochs = int(sys.argv[4]) if len(sys.argv) > 4 else 10
+    device = sys.argv[5] if len(sys.argv) > 5 else "cuda" if torch.cuda.is_available() else "cpu"
     truth, counted = [one.heads for one in test], parsing.not_punctuation(test)
     for name, loss in LOSSES.items():
         torch.manual_seed(0)
-        parser = BiaffineParser(Vocabulary(train))
+        parser = BiaffineParser(Vocabulary(train)).to(device)
         begin = time.perf_counter()
         for _ in train_parser(parser, train, loss=loss, epochs=epochs):
             pass

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import gzip
 import os
-import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from nashlearn.cache import user_cache
+
 __all__ = ["VARIABLE", "bunch", "check_name", "data_home", "encoded", "find", "text_lines"]
 
 VARIABLE = "NASHLEARN_DATA"
-_CACHES = {"win32": ("LOCALAPPDATA", "AppData/Local"), "darwin": ("XDG_CACHE_HOME", "Library/Caches")}
-
-
-def _user_cache() -> Path:
-    variable, default = _CACHES.get(sys.platform, ("XDG_CACHE_HOME", ".cache"))
-    return Path(os.environ.get(variable) or Path.home() / default) / "nashlearn"
 
 
 def data_home() -> Path:
@@ -30,12 +25,12 @@ def data_home() -> Path:
         Where that folder does not exist.
     """
     chosen = os.environ.get(VARIABLE)
-    folder = Path(chosen).expanduser() if chosen else _user_cache()
+    folder = Path(chosen).expanduser() if chosen else user_cache()
     if not folder.is_dir():
         state = f"is {chosen!r}" if chosen else "is not set"
         raise FileNotFoundError(
             f"No data: {folder} is not a folder. The variable {VARIABLE} {state}; point it at the data, or put them "
-            f"into {_user_cache()}. No data are shipped with nashlearn, nor downloaded."
+            f"into {user_cache()}. No data are shipped with nashlearn, nor downloaded."
         )
     return folder
 
@@ -45,7 +40,7 @@ def find(*parts: str) -> Path:
     path = data_home().joinpath(*parts)
     if not path.is_file():
         raise FileNotFoundError(
-            f"No data file {path}. The variable {VARIABLE}, else {_user_cache()}, names the folder that should hold "
+            f"No data file {path}. The variable {VARIABLE}, else {user_cache()}, names the folder that should hold "
             f"{'/'.join(parts)}."
         )
     return path

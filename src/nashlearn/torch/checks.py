@@ -7,7 +7,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["as_array", "check_settings", "counted_labels", "lengths_of", "reduced", "shares", "sum_type"]
+__all__ = [
+    "as_array",
+    "check_settings",
+    "counted_labels",
+    "lengths_of",
+    "lengths_there",
+    "reduced",
+    "shares",
+    "sum_type",
+]
 
 _REDUCTIONS = ("mean", "sum", "none")
 
@@ -62,6 +71,16 @@ def lengths_of(mask: Tensor) -> Tensor:
         i = int((~straight).nonzero()[0, 0])
         raise ValueError(f"mask must be True first and False in the padding, which is at the end; mask[{i}] is not")
     return lengths
+
+
+def lengths_there(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """The same for scores (b, n, ...), all n without a mask, and -1 where a row is not so: nothing is asked back."""
+    b, n = scores.shape[:2]
+    if mask is None:
+        return torch.full((b,), n, device=scores.device)
+    lengths = mask.sum(1)
+    straight = mask == (torch.arange(n, device=scores.device) < lengths[:, None])
+    return lengths.where(straight.all(1), -1)
 
 
 def reduced(values: Tensor, reduction: str, count: int | Tensor, scores: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import lru_cache
 from itertools import count
 from typing import Any, ClassVar, Protocol
@@ -20,11 +20,14 @@ import torch
 from torch import Tensor
 
 from nashlearn.game import Equilibrium, Game, flat, inner
+from nashlearn.solvers.threads import threads
 from nashlearn.torch.checks import check_settings, lengths_of, reduced, sum_type
 from nashlearn.torch.host import from_host, on_host
 from nashlearn.torch.operators import by_instance, operator
 
 __all__ = ["GameLoss"]
+
+_PARTS = 4  # of the games, for each thread
 
 
 class Kernel(Protocol):
@@ -110,17 +113,31 @@ def _solve(
 
 
 def _solve_each(table: _Table, groups: list, smoothing: float, tol: float) -> list[tuple[Equilibrium, np.ndarray]]:
-    """The equilibria of each group: one group after another, or all at once where the solver is compiled."""
-    threads, total = torch.get_num_threads(), sum(len(rows) for rows, *_ in groups)
-    if not table.compiled or len(groups) < 2 or threads == 1:
-        return [_solve(game, x, smoothing, tol, threads) for _, _, game, x in groups]
-    with ThreadPoolExecutor(threads) as pool:
-        shares = [max(1, round(threads * len(rows) / total)) for rows, *_ in groups]
-        waiting = [
-            pool.submit(_solve, game, x, smoothing, tol, share)
-            for (_, _, game, x), share in zip(groups, shares, strict=True)
-        ]
-        return [one.result() for one in waiting]
+    """The equilibria of each group: one after another, or in parts that threads share where games are compiled."""
+    jobs = torch.get_num_threads()
+    if table.compiled and jobs > 1:
+        with suppress(ValueError):  # which counts games from the first of a part: the whole group is asked again
+            return _solve_parts(groups, smoothing, tol, jobs)
+    return [_solve(game, x, smoothing, tol, jobs) for _, _, game, x in groups]
+
+
+def _solve_parts(groups: list, smoothing: float, tol: float, jobs: int) -> list[tuple[Equilibrium, np.ndarray]]:
+    few = max(1, sum(len(rows) for rows, *_ in groups) // (_PARTS * jobs))
+    # Large games first, so that nobody waits for one at the end.
+    order = sorted(range(len(groups)), key=lambda at: -groups[at][1])
+    parts = [(at, first) for at in order for first in range(0, len(groups[at][0]), few)]
+    solved = threads(jobs)(
+        lambda at, first: _solve(groups[at][2], groups[at][3][first : first + few], smoothing, tol, 1), parts
+    )
+    own: list[list] = [[] for _ in groups]
+    for (at, _), one in zip(parts, solved, strict=True):
+        own[at].append(one)
+    return [(_joined([found for found, _ in each]), np.concatenate([kept for _, kept in each])) for each in own]
+
+
+def _joined(parts: list[Equilibrium]) -> Equilibrium:
+    columns = ([getattr(part, name) for part in parts] for name in ("value", "q", "p", "gap", "entropy", "risk"))
+    return Equilibrium(*map(np.concatenate, columns))
 
 
 def _vertices(game: Game, labels: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -278,9 +295,11 @@ class GameLoss(torch.nn.Module):
 
     def _solve_on_host(self, scores: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Values (b,), ``q``, ``p`` and gaps (b,) in float64, zero in the padding, on the device of the scores."""
-        options = self._table.whole(scores, mask).option_shape
-        (value, gap), q = np.zeros((2, len(scores))), np.zeros(scores.shape)
-        p = np.zeros((len(scores), *options))
+        b, options = len(scores), self._table.whole(scores, mask).option_shape
+        sizes = 1, 1, math.prod(scores.shape[1:]), math.prod(options)
+        all_of_it = np.zeros((b, sum(sizes)))  # one array, one copy
+        value, gap, q, p = np.split(all_of_it, np.cumsum(sizes)[:-1], axis=1)
+        value, gap, q, p = value[:, 0], gap[:, 0], q.reshape(scores.shape), p.reshape(b, *options)
         groups = list(self._table.groups(scores, mask))
         solved = _solve_each(self._table, groups, self.smoothing, self.tol)
         for (rows, _, game, _), (found, kept) in zip(groups, solved, strict=True):
@@ -291,9 +310,8 @@ class GameLoss(torch.nn.Module):
                 own = np.full((len(rows), *part.shape[1:]), np.nan)
                 own[kept] = part
                 whole[place] = own
-        at = scores.device
-        first, second, third, fourth = (from_host(torch.from_numpy(x), at) for x in (value, q, p, gap))
-        return first, second, third, fourth
+        there = from_host(torch.from_numpy(all_of_it), scores.device).split(sizes, 1)
+        return there[0][:, 0], there[2].reshape(scores.shape), there[3].reshape(b, *options), there[1][:, 0]
 
     @torch.no_grad()
     def predict(self, scores: Any, mask: Tensor | None = None) -> Tensor:

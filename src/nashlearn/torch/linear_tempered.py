@@ -19,13 +19,14 @@ from nashlearn.torch.linear_products import accumulator, add_product, arriving, 
 __all__ = ["losses_and_gradients"]
 
 _WORTH_SKIPPING = 0.5  # share of live blocks below which skipping the others pays
+_WORTH_A_LOOK = 2**40  # multiplications of a product from which it pays to wait for that share
 
 
 def _rows(n: int, d: int, k: int) -> int:
     """Rows of a chunk, so that it and the gradients take half of what all scores and the gradients would take.
 
     At least an eighth of the rows, since each chunk adds to the whole gradient of the weight. The half may be passed by
-    a hundredth.
+    a hundredth or two.
     """
     return max(n // 8, int((n * k - n * d - k * d) * 1.02) // (2 * k))
 
@@ -45,14 +46,14 @@ def losses_and_gradients(
     dh = h.new_empty(h.shape, dtype=total) if scale is not None and needs[0] else None
     dw = weight.new_empty(weight.shape, dtype=total) if scale is not None and needs[1] else None
     db = weight.new_zeros(k, dtype=wide) if scale is not None and needs[2] else None
-    at, skip = primitives(h.device), False
+    at, skip, large = primitives(h.device), False, n * d * k >= _WORTH_A_LOOK
     for part, chunk in score_chunks(h, weight, bias, _rows(n, d, k)):
         first = part.start == 0
         share = None if scale is None else scale[part]
-        live = at.temper(chunk, target[part], ignore_index, smoothing, rows[part], share, first or skip)
+        live = at.temper(chunk, target[part], ignore_index, smoothing, rows[part], share, (first and large) or skip)
         if share is None:
             continue
-        look = first and live is not None and part.stop < n and not capturing(h.device)
+        look = first and large and live is not None and part.stop < n and not capturing(h.device)
         alive = arriving(live.float().mean()) if look else None
         if db is not None:
             db += chunk.sum(0, dtype=wide)

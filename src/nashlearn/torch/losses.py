@@ -53,12 +53,12 @@ class NashLoss(torch.nn.Module):
     Scores are (C,), (N, C) or (N, C, d1, ...). Targets are labels, or floating point numbers of the shape of the
     scores: probabilities ``y`` of the classes, whose loss is ``F(f) - <f, y>``. A score of -inf rules a class out; NaN,
     +inf or -inf throughout give a loss of NaN.
-    On CUDA the named losses and weighted zero-one games are Triton kernels, and so are cost matrices of up to 64
-    classes and options; larger ones are solved on the device by tensor operations, which now and then wait for it to
-    see whether they are done. With smoothing zero-one games, weighted or not, are Triton kernels, and all others tensor
-    operations, of which cost matrices wait as before. Only the strategy of the squared loss of more than 64 classes
-    without smoothing is left to the host. The transforms of :mod:`torch.func` (``grad``, ``vmap``) keep ``q`` for all
-    rows. There are no second derivatives.
+    On CUDA the named losses and weighted zero-one games are kernels, and so are cost matrices of up to 64 classes and
+    options; larger ones are solved on the device by tensor operations, which now and then wait for it to see whether
+    they are done. With smoothing zero-one games, weighted or not, are kernels for any number of classes, and all other
+    losses are solved as their cost matrices are. Only the strategy of the squared loss of more than 64 classes without
+    smoothing is left to the host. The transforms of :mod:`torch.func` (``grad``, ``vmap``) keep ``q`` for all rows.
+    There are no second derivatives.
     A cost matrix leaves a gap of at most 1e-6 of its largest entry, or the row is NaN. Where kernels are shorter than
     their three launches, a CUDA graph of the training step spares the launches.
 

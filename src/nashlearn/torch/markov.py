@@ -17,7 +17,7 @@ from nashlearn.games._check import cost_matrix
 from nashlearn.games.catalogue import LOSSES, suggested_name
 from nashlearn.games.networks.game import check_edges
 from nashlearn.torch import chains, ops
-from nashlearn.torch.checks import as_array, check_settings, lengths_of, reduced
+from nashlearn.torch.checks import as_array, check_settings, lengths_of, lengths_there, reduced
 from nashlearn.torch.operators import by_instance, operator
 
 __all__ = ["MarkovLoss", "markov_loss"]
@@ -37,7 +37,7 @@ def _solve(
     fast = graph is None and smoothing > 0
     if fast and loss == "zero_one" and k <= _WIDEST and ops.on_device(node.device.type):
         with ops.current(node.device):
-            lengths = _lengths_on_device(node, mask)
+            lengths = lengths_there(node, mask)
             y = None if target is None else target.contiguous()
             kernel = ops.kernels("chains")
             kernel.solve(node.contiguous(), edge.contiguous(), y, lengths, smoothing, tol, max_iter, room)
@@ -83,16 +83,6 @@ def _losses(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
 
 def _chain(n: int) -> Tensor:
     return torch.stack([torch.arange(n - 1), torch.arange(1, n)], 1)
-
-
-def _lengths_on_device(node: Tensor, mask: Tensor | None) -> Tensor:
-    """Lengths (b,), -1 where the mask is not True first and False after."""
-    b, n = node.shape[:2]
-    if mask is None:
-        return torch.full((b,), n, device=node.device)
-    lengths = mask.sum(1)
-    straight = mask == (torch.arange(n, device=node.device) < lengths[:, None])
-    return lengths.where(straight.all(1), -1)
 
 
 def _checked_target(target: Tensor, here: Tensor, k: int) -> Tensor:

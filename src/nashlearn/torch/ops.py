@@ -4,9 +4,9 @@
 smallest form that its backward needs, a support and numbers; ``nashlearn::loss_backward`` turns these into ``(q - y)``
 times what arrives.
 In main memory the strategy is ``q`` itself, from the compiled games. On CUDA the closed forms are Triton kernels, and
-so are cost matrices of up to 64 labels and options; larger ones are solved there by tensor operations
-(:mod:`nashlearn.torch.pivots`). With smoothing the zero-one games are Triton kernels and all others tensor operations
-(:mod:`nashlearn.torch.tempered`). Scores on other devices are copied to the host, where the games are compiled.
+so are zero-one games with smoothing; all others are games of their cost matrix, in CUDA C++ for up to 64 labels and
+options (:mod:`nashlearn.torch.device_costs`) and by tensor operations beyond (:mod:`nashlearn.torch.pivots`,
+:mod:`nashlearn.torch.tempered`). Scores on other devices are copied to the host, where the games are compiled.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nashlearn.torch import host, pivots, replies, tempered
+from nashlearn.torch import device_costs, host, nvrtc, pivots, replies, tempered
 from nashlearn.torch.checks import counted_labels, shares, sum_type
 from nashlearn.torch.operators import once, operator, transformed
 
@@ -45,14 +45,22 @@ def on_device(device_type: str) -> bool:
 @cache
 def _plan(device_type: str, loss: str, price: float, k: int, dtype: torch.dtype, n_params: int, smooth: bool) -> Any:
     """The kernels for rows of ``k`` scores on devices of this type; None where there are none."""
-    if not on_device(device_type) or (smooth and loss != "zero_one"):
+    if not on_device(device_type):
         return None
-    if smooth:
-        return kernels("entropy").plan(k, dtype)
-    if not _by_matrix(loss, price):
-        return kernels("thresholds" if loss == "zero_one" else "pairs").plan(k, dtype, loss, price)
-    m, costs = n_params // k if loss == "cost" else k + 1, kernels("costs")
-    return costs.plan(k, m) if max(k, m) <= costs.WIDEST else None
+    if loss == "zero_one":
+        return kernels("entropy").plan(k, dtype) if smooth else kernels("thresholds").plan(k, dtype, loss, price)
+    if not (smooth or _by_matrix(loss, price)):
+        return kernels("pairs").plan(k, dtype, loss, price)
+    m = {"cost": n_params // k, "abstain": k + 1}.get(loss, k)
+    if not _fits(device_type, m, k):
+        return None
+    play = device_costs.game(k, m, dtype, smooth)
+    return kernels("rows").Plan(0, torch.int32, k, play, kernels("costs").gradient(k))
+
+
+def _fits(device_type: str, m: int, k: int) -> bool:
+    """Whether a kernel takes the costs of so many options and labels."""
+    return on_device(device_type) and nvrtc.available(device_type) and max(m, k) <= device_costs.WIDEST
 
 
 def _by_matrix(loss: str, price: float) -> bool:
@@ -66,17 +74,18 @@ def _matrix(scores: Tensor, params: Tensor, loss: str, price: float) -> Tensor:
     params = params.to(scores.device, torch.float64)
     if loss == "cost":
         return params.reshape(-1, k)
-    if loss == "squared":
+    if loss in ("absolute", "squared"):
         t = params if params.numel() else torch.arange(k, device=scores.device, dtype=torch.float64)
-        return (t[:, None] - t) ** 2
+        far = t[:, None] - t
+        return far.abs() if loss == "absolute" else far * far
     wrong = 1.0 - torch.eye(k, device=scores.device, dtype=torch.float64)
     return torch.cat([wrong, torch.full_like(wrong[:1], price)])
 
 
-def _given(scores: Tensor, params: Tensor, loss: str, price: float) -> Tensor | None:
+def _given(scores: Tensor, params: Tensor, loss: str, price: float, smooth: bool) -> Tensor | None:
     """What kernels read of a loss."""
-    if _by_matrix(loss, price):
-        return _matrix(scores, params, loss, price)
+    if _by_matrix(loss, price) or (smooth and loss != "zero_one"):
+        return _matrix(scores, params, loss, price).contiguous()
     return params if params.numel() else None
 
 
@@ -129,19 +138,14 @@ def _forward(
     if n == 0:  # a mean over nothing is NaN
         out.fill_(torch.nan if reduction == "mean" else 0.0)
         return outputs
-    given = _given(scores, params, loss, price)
+    given = _given(scores, params, loss, price, smoothing > 0)
     tensors = (scores.contiguous(), target.contiguous(), weight, given, out, support, numbers)
     reduce = reduction != "none"
     with current(scores.device):
-        plan.forward(n, tensors, (ignore_index, *_halves(smoothing)), reduce)
+        plan.forward(n, tensors, (ignore_index,), reduce, smoothing)
         if reduce:
             kernels("rows").total(numbers, out, n, plan, reduction == "mean")
     return outputs
-
-
-def _halves(smoothing: float) -> tuple[int, ...]:
-    """What tempered kernels take of it."""
-    return kernels("rows").halves(smoothing) if smoothing else ()
 
 
 def current(device: torch.device) -> Any:
@@ -171,8 +175,20 @@ def _backward(
         tensors = (grad, scores.contiguous(), target.contiguous(), weight, given, support, numbers, out)
         with current(out.device):
             stride = grad.stride(0) if grad.dim() else 0
-            plan.backward(n, tensors, (ignore_index, stride, *_halves(smoothing)), mean)
+            plan.backward(n, tensors, (ignore_index, stride), mean, smoothing)
     return out
+
+
+def _played(scores: Tensor, params: Tensor, loss: str, price: float, smoothing: float) -> tuple[Tensor, Tensor] | None:
+    """Both strategies by the kernel that takes any costs; None where there is none, or other ways are shorter."""
+    k = scores.shape[1]
+    if (loss == "zero_one") or not _fits(scores.device.type, k, k):
+        return None
+    costs = _matrix(scores, params, loss, price)
+    if max(costs.shape) > device_costs.WIDEST:
+        return None
+    with current(scores.device):
+        return device_costs.strategies(scores, costs, smoothing)
 
 
 def _strategy(scores: Tensor, params: Tensor, loss: str, price: float, smoothing: float) -> Tensor:
@@ -180,18 +196,16 @@ def _strategy(scores: Tensor, params: Tensor, loss: str, price: float, smoothing
     if loss == "zero_one" and not params.numel():
         smoothing = 0.0  # it has the same strategy
     p: Tensor | None
-    if stays and smoothing:
-        p = tempered.solve(scores, params, loss, price, smoothing, keep_p=True)[2]
-    elif stays and loss in replies.CLOSED and not by_matrix:
+    if stays and not smoothing and loss in replies.CLOSED and not by_matrix:
         x = scores.to(sum_type(scores.dtype))
         above = _forward(x, x.argmax(1), None, params.to(x.device), loss, price, 0.0, -100, "none", True)[0]
         p = replies.CLOSED[loss](x, params, price, above)
-    elif stays and (by_matrix or scores.shape[1] <= kernels("costs").WIDEST):
-        costs = _matrix(scores, params, loss, price)
-        if max(costs.shape) <= kernels("costs").WIDEST:
-            with current(scores.device):
-                return kernels("costs").replies(scores, costs)
-        p = pivots.solve(scores, costs, keep_p=True)[2]
+    elif stays and (both := _played(scores, params, loss, price, smoothing)):
+        p = both[1]
+    elif stays and smoothing:
+        p = tempered.solve(scores, params, loss, price, smoothing, keep_p=True)[2]
+    elif stays and by_matrix:
+        p = pivots.solve(scores, _matrix(scores, params, loss, price), keep_p=True)[2]
     else:
         p = host.solve(scores, params, loss, price, smoothing, keep_p=True)[2]
     assert p is not None
@@ -205,6 +219,8 @@ def _probabilities(scores: Tensor, params: Tensor, loss: str, price: float, smoo
     elif loss == "zero_one" and not params.numel():
         x = scores.to(sum_type(scores.dtype))
         q = tempered.reply(x, _strategy(x, params, loss, price, smoothing), params, loss, price, smoothing)
+    elif both := _played(scores, params, loss, price, smoothing):
+        q = both[0]
     else:
         q = tempered.solve(scores, params, loss, price, smoothing)[1]
     return q.to(scores.device, scores.dtype)

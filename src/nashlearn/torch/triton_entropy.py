@@ -169,16 +169,16 @@ def _row_backward(
 @cache
 def long_rows(k: int, dtype: torch.dtype) -> Plan:
     """Rows of any length, one program each, that stream by; see :func:`plan`."""
-    forward = Launcher(_row_forward, (k, LANES, packed()), num_warps=min(8, 4 * dtype.itemsize))
-    backward = Launcher(_row_backward, (k, _CHUNK), parts=-(-k // _CHUNK), num_warps=4)
+    forward = Launcher(_row_forward, (k, LANES, packed()), tempered=True, num_warps=min(8, 4 * dtype.itemsize))
+    backward = Launcher(_row_backward, (k, _CHUNK), parts=-(-k // _CHUNK), tempered=True, num_warps=4)
     return Plan(0, torch.uint8, 3, forward, backward)
 
 
 def plan(k: int, dtype: torch.dtype) -> Plan:
-    """Both passes take the halves of the smoothing after their integers."""
+    """Left are the largest score, the threshold and one over the mass of each row."""
     if k > rows.WIDEST:
         return long_rows(k, dtype)
     S, R, C, num_warps = tile(k, dtype.itemsize)
-    forward = Launcher(_tile_forward, (k, S, R, C), rows=R, num_warps=num_warps)
-    backward = Launcher(_tile_backward, (k, S, R, C), rows=R, num_warps=num_warps)
+    forward = Launcher(_tile_forward, (k, S, R, C), rows=R, tempered=True, num_warps=num_warps)
+    backward = Launcher(_tile_backward, (k, S, R, C), rows=R, tempered=True, num_warps=num_warps)
     return Plan(0, torch.uint8, 3, forward, backward)

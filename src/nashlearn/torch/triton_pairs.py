@@ -13,6 +13,8 @@ their pieces meet at the next ``c``, and the best label there replaces the one o
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import triton
 import triton.language as tl
@@ -23,7 +25,8 @@ from nashlearn.torch.triton_rows import Launcher, Plan, kernel, larger, largest,
 __all__ = ["SOLVERS", "plan"]
 
 _LANES = 2048
-_LIMIT = {} if torch.version.hip else {"maxnreg": 128}  # more registers would leave too few warps to hide latency
+# More registers would leave too few warps to hide latency.
+_LIMIT: dict[str, Any] = {} if torch.version.hip else {"maxnreg": 128}
 
 
 @triton.jit

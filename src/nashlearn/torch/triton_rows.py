@@ -72,12 +72,20 @@ class Launcher:
     Triton takes to look it up and to check tensors. What is not as usual goes Triton's own way.
     """
 
-    def __init__(self, kernel: Any, constants: tuple, rows: int = 1, parts: int = 1, **options: Any):
+    def __init__(
+        self, kernel: Any, constants: tuple, rows: int = 1, parts: int = 1, tempered: bool = False, **options: Any
+    ):
         self.kernel, self.constants, self.rows, self.parts, self.options = kernel, constants, rows, parts, options
+        self.tempered = tempered
         self._compiled: dict[Any, Any] = {}
 
-    def __call__(self, n: int, tensors: tuple, integers: tuple, choice: bool) -> None:
-        """Launch ``kernel(*tensors, n, *integers, choice, *constants)`` on the current stream."""
+    def __call__(self, n: int, tensors: tuple, integers: tuple, choice: bool, smoothing: float = 0.0) -> None:
+        """Launch ``kernel(*tensors, n, *integers, choice, *constants)`` on the current stream.
+
+        A ``tempered`` kernel takes the halves of the smoothing behind the integers.
+        """
+        if self.tempered:
+            integers += halves(smoothing)
         device = tensors[0].get_device()
         key = (device, choice, *[None if tensor is None else tensor.dtype for tensor in tensors])
         addresses = [0 if tensor is None else tensor.data_ptr() for tensor in tensors]
@@ -113,17 +121,17 @@ class Plan(NamedTuple):
     """How rows of some number of classes and type are solved, and what that leaves for the backward pass.
 
     ``forward`` takes the tensors scores, target, weight, params, out, support and numbers, the integer ignore_index,
-    and whether to reduce; ``backward`` grad, scores, target, weight, params, support, numbers and out, ignore_index and
-    grad's stride, and whether the mean was taken. The support has ``words`` of this ``kind`` for each row. Of
-    ``numbers`` there are so many for each row, one kind after another; if losses are reduced, then follow the
-    denominator, and losses and weights summed over the rows of each program.
+    whether to reduce, and the smoothing; ``backward`` grad, scores, target, weight, params, support, numbers and out,
+    ignore_index and grad's stride, whether the mean was taken, and the smoothing. The support has ``words`` of this
+    ``kind`` for each row. Of ``numbers`` there are so many for each row, one kind after another; if losses are
+    reduced, then follow the denominator, and losses and weights summed over the rows of each program.
     """
 
     words: int
     kind: torch.dtype
     numbers: int
-    forward: Launcher
-    backward: Launcher
+    forward: Any
+    backward: Any
 
     def length(self, n: int, reduce: bool) -> int:
         """How many numbers there are for ``n`` rows."""

@@ -16,13 +16,14 @@ import triton.language as tl
 from torch import Tensor
 
 from nashlearn.torch.triton_entropy import row_game
-from nashlearn.torch.triton_rows import LOG2_E, Launcher, halves, kernel, number, outcome
+from nashlearn.torch.triton_rows import LOG2_E, Launcher, kernel, number, outcome
 from nashlearn.torch.triton_thresholds import LANES, packed
 
 __all__ = ["BLOCK", "live_products", "scale", "temper"]
 
 BLOCK = 128
 _CLASSES = 2048  # whose change a program makes at a time
+_LONG = 2**16  # classes
 _REGISTERS = 64  # of a thread at most: more programs at once then hide the loads
 
 
@@ -79,7 +80,9 @@ def _temper(
 def _launcher(k: int, dtype: torch.dtype) -> Launcher:
     least = torch.finfo(dtype).eps / 2 / k
     constants = (k, least, LANES, packed(), triton.cdiv(k, BLOCK), BLOCK, _CLASSES)
-    return Launcher(_temper, constants, num_warps=min(8, 4 * dtype.itemsize), maxnreg=_REGISTERS)
+    # Of very long rows fewer at once, which the cache then holds until they are read again.
+    warps = 16 if k >= _LONG and dtype.itemsize == 2 else min(8, 4 * dtype.itemsize)
+    return Launcher(_temper, constants, tempered=True, num_warps=warps, maxnreg=_REGISTERS)
 
 
 def temper(
@@ -95,7 +98,7 @@ def temper(
         blocks = triton.cdiv(n, BLOCK), triton.cdiv(k, BLOCK)
         live = torch.zeros(blocks, dtype=torch.int32, device=scores.device)
     tensors = (scores, target, share, rows, live)
-    _launcher(k, scores.dtype)(n, tensors, (ignore_index, *halves(smoothing)), live is not None)
+    _launcher(k, scores.dtype)(n, tensors, (ignore_index,), live is not None, smoothing)
     return live
 
 
