@@ -27,12 +27,15 @@ PARTS = (
 )
 ON_DEVICE = (
     "torch_losses",
+    "torch_launches",
     "torch_tempered",
     "torch_costs",
     "torch_chains",
     "torch_head",
     "torch_words",
+    "torch_pictures",
     "torch_structures",
+    "torch_learning",
     "deep",
 )  # for CUDA: only when asked for by name
 PAGE = (*PARTS, *ON_DEVICE, "compare")  # of results; the last has a program of its own

@@ -1,4 +1,4 @@
-"""Cost matrices on a CUDA device: the game and its gradient beside the zero-one loss there and the games of the host.
+"""Cost matrices in PyTorch on a CUDA device, exact and tempered, beside the zero-one loss and the games of the host.
 
     python -m benchmarks torch_costs
 
@@ -18,11 +18,39 @@ __all__ = ["run"]
 
 SIZES = ((2**20, 10), (2**17, 30), (2**15, 64), (4096, 200))
 SPREADS = (0.3, 1.0, 3.0)
+SMOOTHING = (0.0, 1.0)
 HOST_ROWS = 2**12
 WIDEST = 64
 
 
-def _measured(b: int, k: int, spread: float, repeats: int) -> dict[str, Any]:
+def _copies(step: Any) -> int:
+    """How many copies between host and device one step makes, by the profiler."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CUDA]) as seen:
+        step(0)
+        torch.cuda.synchronize()
+    return sum("Memcpy" in event.name and ("DtoH" in event.name or "HtoD" in event.name) for event in seen.events())
+
+
+def _on_host(loss: Any, x: Any, y: Any) -> float:
+    """Seconds of the same step by the host, with a copy of the scores there and of the gradient back."""
+    import torch
+
+    def once() -> Any:
+        own = x.cpu().requires_grad_()
+        return torch.autograd.grad(loss(own, y.cpu()), own)[0].cuda()
+
+    once()
+    begin = time.perf_counter()
+    for _ in range(3):
+        once()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - begin) / 3
+
+
+def _measured(b: int, k: int, spread: float, smoothing: float, repeats: int) -> dict[str, Any]:
     import numpy as np
     import torch
 
@@ -31,29 +59,41 @@ def _measured(b: int, k: int, spread: float, repeats: int) -> dict[str, Any]:
     L = np.random.default_rng(k).uniform(size=(k, k))
     np.fill_diagonal(L, 0.0)
     inputs = _inputs(b, k, spread, torch.float32)
-    game, zero_one = (nt.NashLoss(loss, smoothing=0.0).cuda() for loss in (L, "zero_one"))
+    game, zero_one = (nt.NashLoss(loss, smoothing=smoothing).cuda() for loss in (L, "zero_one"))
     step = _step(game, inputs)
     found = _graphed(step, len(inputs)) if k <= WIDEST else step
     steps = {"cost matrix": found, "zero-one": _graphed(_step(zero_one, inputs), len(inputs))}
     with torch.no_grad():
         steps["predict_proba"] = lambda i: game.predict_proba(inputs[i % len(inputs)][0])
     took = interleaved(steps, repeats)
-    some = [(x.detach()[:HOST_ROWS], y[:HOST_ROWS]) for x, y in inputs[:1]]
-    on_host = nt.NashLoss(L, smoothing=0.0)
+    x, y = inputs[0][0].detach()[:HOST_ROWS], inputs[0][1][:HOST_ROWS]
+    took["host"] = _on_host(nt.NashLoss(L, smoothing=smoothing), x, y) * b / HOST_ROWS
+    each = nt.NashLoss(L, reduction="none", smoothing=smoothing).cuda()(x, y).double().cpu()
+    right = nt.NashLoss(L, reduction="none", smoothing=smoothing)(x.cpu().double(), y.cpu())
+    return {
+        "b": b,
+        "k": k,
+        "spread": spread,
+        "smoothing": smoothing,
+        "seconds": took,
+        "error": float((each - right).abs().max()),
+        "copies": _copies(step),
+    }
 
-    def by_host() -> Any:
-        x = some[0][0].cpu().requires_grad_()
-        return torch.autograd.grad(on_host(x, some[0][1].cpu()), x)[0].cuda()
 
-    by_host()
-    begin = time.perf_counter()
-    for _ in range(3):
-        by_host()
-    torch.cuda.synchronize()
-    took["host"] = (time.perf_counter() - begin) / 3 * b / HOST_ROWS
-    each = nt.NashLoss(L, reduction="none", smoothing=0.0).cuda()(some[0][0], some[0][1]).double().cpu()
-    right = nt.NashLoss(L, reduction="none", smoothing=0.0)(some[0][0].cpu().double(), some[0][1].cpu())
-    return {"b": b, "k": k, "spread": spread, "seconds": took, "error": float((each - right).abs().max())}
+def _row(r: dict[str, Any]) -> list[str]:
+    took = r["seconds"]
+    return [
+        f"{r['b']} × {r['k']}",
+        f"{r['smoothing']:g}",
+        f"{r['spread']:g}",
+        report.seconds(took["cost matrix"]),
+        report.seconds(took["predict_proba"]),
+        f"{took['cost matrix'] / took['zero-one']:.1f}",
+        f"{took['host'] / took['cost matrix']:.0f}",
+        f"{r['error']:.0e}",
+        str(r["copies"]),
+    ]
 
 
 def run(repeats: int = 5) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -64,32 +104,21 @@ def run(repeats: int = 5) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         raise SystemExit("torch_costs needs a CUDA device; its results stay as they are")
     records = []
     for b, k in SIZES:
-        for spread in SPREADS:
-            records.append(_measured(b, k, spread, repeats))
-            took = {name: f"{seconds * 1e6:.0f} µs" for name, seconds in records[-1]["seconds"].items()}
-            print(b, k, spread, took, records[-1]["error"], flush=True)
-            torch.cuda.empty_cache()
+        for smoothing in SMOOTHING:
+            for spread in SPREADS if k <= WIDEST else SPREADS[1:2]:  # without a kernel a step takes a tenth of a second
+                records.append(_measured(b, k, spread, smoothing, repeats))
+                took = {name: f"{seconds * 1e6:.0f} µs" for name, seconds in records[-1]["seconds"].items()}
+                print(b, k, smoothing, spread, took, records[-1]["error"], records[-1]["copies"], flush=True)
+                torch.cuda.empty_cache()
     device = {"name": torch.cuda.get_device_name(), "torch": torch.__version__, "cuda": torch.version.cuda}
     device["threads"] = torch.get_num_threads()
-    rows = []
-    for r in records:
-        took = r["seconds"]
-        rows.append(
-            [
-                f"{r['b']} × {r['k']}",
-                f"{r['spread']:g}",
-                report.seconds(took["cost matrix"]),
-                report.seconds(took["predict_proba"]),
-                f"{took['cost matrix'] / took['zero-one']:.1f}",
-                f"{took['host'] / took['cost matrix']:.0f}",
-                f"{r['error']:.0e}",
-            ]
-        )
     note = (
         f"On one {device['name']} with PyTorch {device['torch']}. A matrix of uniform costs, 0 on the diagonal; scores "
-        "N(0, s²) in float32; forward and backward. The host has the same processor's "
-        f"{device['threads']} threads, and its time is scaled up from {HOST_ROWS} rows. The error is that of losses of "
-        "single rows against the host in float64."
+        "N(0, s²) in float32; forward and backward, over the zero-one loss of the same smoothing. The host has the "
+        f"machine's {device['threads']} threads, and its time is scaled up from {HOST_ROWS} rows. The error is that of "
+        "losses of single rows against the host in float64. Copies between host and device are counted by the profiler."
     )
-    columns = ["scores", "s", "game and gradient", "predict_proba", "/ zero-one", "host / device", "error"]
-    return [report.table("Cost matrices on CUDA", note, columns, rows)], {"device": device, "records": records}
+    columns = ["scores", "smoothing", "s", "game and gradient", "predict_proba", "/ zero-one", "host / device", "error"]
+    columns.append("copies")
+    table = report.table("Cost matrices on CUDA", note, columns, [_row(r) for r in records])
+    return [table], {"device": device, "records": records}

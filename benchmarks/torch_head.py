@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks import report
 from benchmarks.torch_losses import interleaved, peak
 
-__all__ = ["run"]
+__all__ = ["peers", "run"]
 
 SIZES = ((8192, 2048, 32000), (8192, 4096, 131072), (4096, 2048, 262144))
 SPREADS = (0.3, 1.0, 3.0, 0.01, 1e-6)
@@ -56,7 +56,7 @@ def _products(inputs: tuple[Any, Any, Any]) -> Step:
     return step
 
 
-def _peers() -> dict[str, Callable[..., Any]]:
+def peers() -> dict[str, Callable[..., Any]]:
     """Losses of ``(h, weight, target)`` by other libraries, as far as they are installed."""
     found: dict[str, Callable[..., Any]] = {}
     try:
@@ -134,7 +134,7 @@ def _measured(size: tuple[int, int, int], spread: float, ranked: bool, compiled:
     }
     if spread == PEERS_AT and not ranked:
         losses["eager"] = lambda h, w, y: torch.nn.functional.cross_entropy(h @ w.t(), y)
-        losses |= _peers()
+        losses |= peers()
     steps = {name: _step(loss, inputs) for name, loss in losses.items()} | {"products": _products(inputs)}
     record: dict[str, Any] = {"size": size, "spread": spread, "ranked": ranked, "support": _support(inputs)}
     record["seconds"] = interleaved(steps, repeats)
@@ -178,7 +178,7 @@ def _tables(device: str, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [first, report.table("A linear head beside others, on CUDA", note, columns, rows)]
 
 
-def run(repeats: int = 2) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def run(repeats: int = 5) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Tables and records of all sizes and spreads; needs a CUDA device."""
     import torch
 

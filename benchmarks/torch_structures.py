@@ -2,8 +2,9 @@
 
     python -m benchmarks torch_structures
 
-1,024 matchings of 20 x 20 and 1,024 trees of 32 tokens, float32 scores N(0, s²) on the device. The host's way is the
-same loss without a kernel: one copy there, the compiled games on all cores, one copy back. Trees know no other way.
+1,024 matchings of 20 x 20 and 1,024 trees of 32 tokens, and 256 of either with 64 elements; float32 scores N(0, s²) on
+the device. The host's way is the same loss without a kernel: one copy there, the compiled games on all cores, one copy
+back.
 """
 
 from __future__ import annotations
@@ -13,17 +14,32 @@ import statistics
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from itertools import product
+from typing import Any, NamedTuple
 
 from benchmarks import report
 
 __all__ = ["run"]
 
-BATCH = 1024
-ELEMENTS, TOKENS = 20, 32
 SPREADS = (0.3, 1.0, 3.0)
 SMOOTHING = (0.0, 0.1)
-TOL = 1e-7
+
+
+class Task(NamedTuple):
+    """A batch of games."""
+
+    structure: str
+    batch: int
+    n: int
+    tol: float
+
+
+TASKS = (
+    Task("matchings", 1024, 20, 1e-7),
+    Task("trees", 1024, 32, 1e-9),
+    Task("matchings", 256, 64, 1e-7),
+    Task("trees", 256, 64, 1e-9),
+)
 
 
 def _interleaved(steps: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
@@ -41,72 +57,54 @@ def _interleaved(steps: dict[str, Callable[[], Any]], repeats: int) -> dict[str,
     return {name: statistics.median(times[1:]) for name, times in took.items()}
 
 
-def _matchings(spread: float, smoothing: float, repeats: int) -> dict[str, Any]:
+def _losses(task: Task, smoothing: float) -> tuple[Any, Any, int]:
+    """The loss with its kernel and without, and how many more columns than rows scores have."""
+    import nashlearn.torch as nt
+
+    settings: dict[str, Any] = {"smoothing": smoothing, "tol": task.tol}
+    if task.structure == "matchings":
+        return nt.MatchingLoss(**settings), nt.MatchingLoss(**settings), 0
+    return nt.ArborescenceLoss(**settings), nt.ArborescenceLoss(**settings), 1
+
+
+def _measured(task: Task, spread: float, smoothing: float, repeats: int) -> dict[str, Any]:
     import torch
 
-    import nashlearn.torch as nt
-    from nashlearn import games
-
+    ours, host, extra = _losses(task, smoothing)
+    host._table.kernel = None
     generator = torch.Generator("cuda").manual_seed(0)
-    scores = spread * torch.randn(BATCH, ELEMENTS, ELEMENTS, device="cuda", generator=generator)
+    scores = spread * torch.randn(task.batch, task.n, task.n + extra, device="cuda", generator=generator)
     scores.requires_grad_()
-    target = torch.rand(BATCH, ELEMENTS, device="cuda", generator=generator).argsort(1)
-    ours = nt.MatchingLoss(smoothing, tol=TOL)
-    host = nt.GameLoss(games.matching, smoothing=smoothing, tol=TOL)
+    target = torch.arange(task.n, device="cuda").expand(task.batch, task.n)  # the identity, or a chain of heads
     steps = {
         "kernel": lambda: torch.autograd.grad(ours(scores, target), scores),
         "host": lambda: torch.autograd.grad(host(scores, target), scores),
     }
-    found = ours.solve(scores)
-    right = games.matching(ELEMENTS).solve(scores.detach().double().cpu().numpy(), smoothing=smoothing, tol=TOL)
+    found, right = ours.solve(scores), host.solve(scores)
     return {
-        "structure": "matchings",
+        **task._asdict(),
         "spread": spread,
         "smoothing": smoothing,
         "gap": found.gap.max().item(),
-        "host_gap": float(right.gap.max()),
+        "host_gap": right.gap.max().item(),
         "on_host": int(found.on_host.sum()),
-        "difference": float(abs(found.value.double().cpu().numpy() - right.value).max()),
+        "difference": (found.value - right.value).abs().max().item(),
         "seconds": _interleaved(steps, repeats),
-    }
-
-
-def _trees(spread: float, smoothing: float, repeats: int) -> dict[str, Any]:
-    import torch
-
-    import nashlearn.torch as nt
-    from nashlearn import games
-
-    generator = torch.Generator("cuda").manual_seed(0)
-    scores = (spread * torch.randn(BATCH, TOKENS, TOKENS + 1, device="cuda", generator=generator)).requires_grad_()
-    target = torch.arange(TOKENS, device="cuda").expand(BATCH, TOKENS)
-    loss = nt.ArborescenceLoss(smoothing)
-    game = games.arborescence(TOKENS, single_root=True)
-    right = game.solve(scores.detach().double().cpu().numpy(), smoothing=smoothing, tol=loss.tol, n_jobs=os.cpu_count())
-    steps = {"host": lambda: torch.autograd.grad(loss(scores, target), scores)}
-    took = _interleaved(steps, repeats)
-    return {
-        "structure": "trees",
-        "spread": spread,
-        "smoothing": smoothing,
-        "host_gap": float(right.gap.max()),
-        "seconds": took,
     }
 
 
 def _row(r: dict[str, Any]) -> list[str]:
     took = r["seconds"]
-    kernel = took.get("kernel")
     return [
-        r["structure"],
+        f"{r['batch']:,} {r['structure']} of {r['n']}",
         f"{r['spread']:g}",
         f"{r['smoothing']:g}",
-        report.seconds(kernel) if kernel else "none",
+        report.seconds(took["kernel"]),
         report.seconds(took["host"]),
-        f"{took['host'] / kernel:.1f}" if kernel else "",
-        f"{r['gap']:.1e}" if kernel else "",
+        f"{took['host'] / took['kernel']:.1f}",
+        f"{r['gap']:.1e}",
         f"{r['host_gap']:.1e}",
-        str(r.get("on_host", "all")),
+        str(r["on_host"]),
     ]
 
 
@@ -115,12 +113,12 @@ def run(repeats: int = 5) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     import torch
 
     torch.set_num_threads(os.cpu_count() or 1)
-    parts = [partial(one, spread, mu) for one in (_matchings, _trees) for spread in SPREADS for mu in SMOOTHING]
+    parts = [partial(_measured, *setting) for setting in product(TASKS, SPREADS, SMOOTHING)]
     found = [part(repeats) for part in parts]
     device = f"{torch.cuda.get_device_name()} with PyTorch {torch.__version__} and {os.cpu_count()} cores"
     note = (
-        f"{BATCH:,} matchings of {ELEMENTS} × {ELEMENTS} (tol {TOL:g}) and trees of {TOKENS} tokens, game and "
-        f"gradient, float32 scores N(0, s²), on one {device}. Gaps are the largest of the batch."
+        "Game and gradient, float32 scores N(0, s²), matchings with tol 1e-7 and trees of a single root with tol 1e-9, "
+        f"on one {device}. Gaps are the largest of the batch."
     )
     columns = [
         "",

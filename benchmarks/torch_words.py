@@ -2,23 +2,24 @@
 
     python -m benchmarks torch_words
 
-The protocol, written before the run.
+The protocol, written before the run. :mod:`benchmarks.torch_pictures` has another task by the same one.
 
-Task. That of ``words`` in :mod:`benchmarks.deep`: the next word from the four before it over EWT, an embedding of 256
-numbers, layers of 512 and 512 with ReLU, batch 2,048. The last layer and its loss are one of: compiled cross-entropy
-over a linear layer, :class:`nashlearn.torch.NashHead` with smoothing 0 and with smoothing 1. All train in bfloat16
-(autocast), with float32 parameters.
+Task. That of :mod:`benchmarks.deep`, the next word from the four before it over EWT: an embedding of 256 numbers,
+layers of 512 and 512 with ReLU. Batch 2,048. The last layer and its loss are one of: compiled cross-entropy over a
+linear layer, :class:`nashlearn.torch.NashHead` with smoothing 0 and with smoothing 1. All train in bfloat16 (autocast),
+with float32 parameters.
 
 Training. AdamW (0.9, 0.999, decay 0.1) whose step rises linearly over the first tenth and then falls to 0 as a cosine.
 Each loss is tuned over the steps 1e-3, 3e-3 and 1e-2 with one seed that is not used again: the best top-1 on the tuning
-part. Then five seeds, 400 steps for everybody, and five seeds with as many steps as fit the time that 400 steps of
-cross-entropy take, by the median time of single training steps that was measured in turns. Reported is top-1 on the
-test part, and the difference to cross-entropy, paired by seeds, with its 95 % interval by Student's t. No correction
-for the number of comparisons.
+part. Then five seeds, 400 steps for everybody, and five seeds with as many steps as fit the time that these take with
+cross-entropy, by the median time of single training steps that was measured in turns. Reported is top-1 on the test
+part, and the difference to cross-entropy, paired by seeds, with its 95 % interval by Student's t. No correction for the
+number of comparisons.
 
 Time. Features and weights of the trained models, the classes repeated until there are 131,072, 8,192 rows: forward and
 backward of the head alone beside compiled cross-entropy on its own model's scores. Copies of a class tie, so that
-supports are as many times larger.
+supports are as many times larger. Beside cross-entropy stand, where they are installed, Liger's fused linear
+cross-entropy and cut-cross-entropy, on its model's scores.
 """
 
 from __future__ import annotations
@@ -26,15 +27,16 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks import report
 from benchmarks.deep import T95, _words
+from benchmarks.torch_head import peers
 from benchmarks.torch_losses import interleaved
 
-__all__ = ["run"]
+__all__ = ["HIDDEN", "Task", "accuracy_table", "heads", "run", "trained"]
 
-SEEDS, STEPS, BATCH, HIDDEN, EMBEDDED = 5, 400, 2048, 512, 256
+SEEDS, BATCH, HIDDEN, EMBEDDED = 5, 2048, 512, 256
 RATES = (1e-3, 3e-3, 1e-2)
 HEADS = ("cross-entropy", "exact", "tempered")
 MANY, ROWS = 131_072, 8192
@@ -42,7 +44,7 @@ MANY, ROWS = 131_072, 8192
 Head = Callable[[Any, Any, Any, Any], Any]
 
 
-def _heads() -> dict[str, Head]:
+def heads() -> dict[str, Head]:
     """Losses of features, weight, bias and target."""
     import torch
 
@@ -60,26 +62,45 @@ def _heads() -> dict[str, Head]:
     return dict(zip(HEADS, (compiled, nash(0.0), nash(1.0)), strict=True))
 
 
-def _model(classes: int, seed: int) -> tuple[Any, Any]:
+class Task(NamedTuple):
+    """Inputs and labels by parts, the number of classes, the network below the last layer, and how many steps."""
+
+    data: dict[str, tuple[Any, Any]]
+    classes: int
+    body: Callable[[], list[Any]]
+    steps: int
+
+
+def _task() -> Task:
+    import torch
+    from torch import nn
+
+    words = {part: tuple(torch.as_tensor(a).cuda() for a in pair) for part, pair in _words().items()}
+    classes = 1 + max(int(a.max()) for pair in words.values() for a in pair)
+
+    def embedded() -> list[Any]:
+        return [nn.Embedding(classes, EMBEDDED), nn.Flatten(), nn.Linear(4 * EMBEDDED, HIDDEN)]
+
+    return Task(words, classes, embedded, 400)
+
+
+def _model(task: Task, seed: int) -> tuple[Any, Any]:
     import torch
 
     torch.manual_seed(seed)
     relu = torch.nn.ReLU()
-    body = torch.nn.Sequential(
-        torch.nn.Embedding(classes, EMBEDDED), torch.nn.Flatten(), torch.nn.Linear(4 * EMBEDDED, HIDDEN), relu,
-        torch.nn.Linear(HIDDEN, HIDDEN), relu,
-    )  # fmt: skip
-    return body.cuda(), torch.nn.Linear(HIDDEN, classes).cuda()
+    body = torch.nn.Sequential(*task.body(), relu, torch.nn.Linear(HIDDEN, HIDDEN), relu)
+    return body.cuda(), torch.nn.Linear(HIDDEN, task.classes).cuda()
 
 
 class Training:
     """One network with its head and optimiser; ``step`` takes the next of ``steps`` batches."""
 
-    def __init__(self, head: Head, data: Any, classes: int, rate: float, seed: int, steps: int):
+    def __init__(self, head: Head, task: Task, rate: float, seed: int, steps: int):
         import torch
 
-        self.head, self.data, self.rate, self.steps, self.t = head, data["train"], rate, steps, 0
-        self.body, self.last = _model(classes, seed)
+        self.head, self.data, self.rate, self.steps, self.t = head, task.data["train"], rate, steps, 0
+        self.body, self.last = _model(task, seed)
         self.parameters = [*self.body.parameters(), *self.last.parameters()]
         self.optimiser = torch.optim.AdamW(self.parameters, lr=rate, weight_decay=0.1, fused=True)
         n = len(self.data[1])
@@ -136,15 +157,16 @@ def _repeated(one: Training) -> tuple[Any, Any, Any]:
 
 
 def _head_times(models: dict[str, Training], heads: dict[str, Head]) -> dict[str, float]:
-    """Seconds of each head, and of compiled cross-entropy, on each model's own scores."""
+    """Seconds of each head, and of compiled cross-entropy, on each model's own scores; of others on its."""
     import torch
 
+    others = {name: lambda h, w, b, y, loss=loss: loss(h, w, y) for name, loss in peers().items()}
     steps = {}
     for name, one in models.items():
         inputs = _repeated(one)
-        for loss in dict.fromkeys((name, "cross-entropy")):
-            steps[f"{loss} on {name}"] = lambda i, loss=loss, inputs=inputs: torch.autograd.grad(
-                heads[loss](inputs[0], inputs[1], None, inputs[2]), inputs[:2]
+        for loss in dict.fromkeys((name, "cross-entropy", *(others if name == "cross-entropy" else ()))):
+            steps[f"{loss} on {name}"] = lambda i, loss=(heads | others)[loss], inputs=inputs: torch.autograd.grad(
+                loss(inputs[0], inputs[1], None, inputs[2]), inputs[:2]
             )
     return interleaved(steps, 5)
 
@@ -158,40 +180,41 @@ def _compared(values: list[float], base: list[float]) -> str:
     return f"{statistics.fmean(values):.2f} ({mean:+.2f} ± {half:.2f}){mark}"
 
 
-def _table(found: dict[str, Any], device: str) -> dict[str, Any]:
+def accuracy_table(title: str, protocol: str, found: dict[str, Any], device: str) -> dict[str, Any]:
+    """What each loss reaches on a task."""
     rows = []
     for name in HEADS:
         one, base = found["heads"][name], found["heads"]["cross-entropy"]
-        took = found["head_seconds"]
-        mine, theirs = took[f"{name} on {name}"], took[f"cross-entropy on {name}"]
         scores = [_compared(one[kind], base[kind]) for kind in ("equal steps", "equal time")]
-        times = [report.seconds(one["step"]), report.seconds(mine), f"{mine / theirs:.2f}"]
-        rows.append([name, f"{one['rate']:g}", times[0], scores[0], str(one["steps"]), scores[1], *times[1:]])
+        rows.append([name, f"{one['rate']:g}", report.seconds(one["step"]), scores[0], str(one["steps"]), scores[1]])
     note = (
-        f"On one {device}. Next word over EWT, {found['classes']} classes, test top-1 in %, mean of {SEEDS} seeds; in "
-        "brackets the difference to cross-entropy, paired by seeds, with its 95 % interval. Equal steps: "
-        f"{STEPS}. Equal time: as many as cross-entropy's {STEPS} take. Head: its forward and backward on {ROWS} rows "
-        f"of the trained model, classes repeated to {MANY}, and over compiled cross-entropy on the same scores. "
-        "The protocol is in `benchmarks/torch_words.py`."
+        f"On one {device}. {found['classes']} classes, test top-1 in %, mean of {SEEDS} seeds; in brackets the "
+        "difference to cross-entropy, paired by seeds, with its 95 % interval. Equal time: as many steps as fit the "
+        f"time that cross-entropy's take. The protocol is in `benchmarks/{protocol}.py`."
     )
-    columns = ["loss", "rate", "a step", "equal steps", "steps", "equal time", "head", "/ cross-entropy"]
-    return report.table("The linear heads on text, on CUDA", note, columns, rows)
+    return report.table(title, note, ["loss", "rate", "a step", "equal steps", "steps", "equal time"], rows)
 
 
-def run() -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Table and records; needs a CUDA device."""
-    import torch
+def _time_table(took: dict[str, float]) -> dict[str, Any]:
+    rows = []
+    for name, seconds in took.items():
+        loss, _, model = name.partition(" on ")
+        rows.append([loss, model, report.seconds(seconds), f"{seconds / took[f'cross-entropy on {model}']:.2f}"])
+    note = (
+        f"Forward and backward of the last layer alone, in bfloat16, on {ROWS} rows of features of a model that was "
+        f"trained on words with the loss named, classes repeated to {MANY}."
+    )
+    columns = ["loss", "scores of the model trained with", "time", "/ compiled cross-entropy"]
+    return report.table("The linear heads on scores of trained models, on CUDA", note, columns, rows)
 
-    if not torch.cuda.is_available():
-        raise SystemExit("torch_words needs a CUDA device; its results stay as they are")
-    data = {part: tuple(torch.as_tensor(a).cuda() for a in pair) for part, pair in _words().items()}
-    classes = 1 + max(int(a.max()) for pair in data.values() for a in pair)
-    heads = _heads()
-    found: dict[str, Any] = {"classes": classes, "heads": {}}
+
+def trained(task: Task, losses: dict[str, Head]) -> tuple[dict[str, Any], dict[str, Training]]:
+    """What each loss reaches, and a model of each."""
+    found: dict[str, Any] = {"classes": task.classes, "heads": {}}
     timed = {}
     for name in HEADS:
-        tuned = [Training(heads[name], data, classes, rate, 1000, STEPS).trained() for rate in RATES]
-        reached = [one.top1(data["dev"]) for one in tuned]
+        tuned = [Training(losses[name], task, rate, 1000, task.steps).trained() for rate in RATES]
+        reached = [one.top1(task.data["dev"]) for one in tuned]
         found["heads"][name] = {"tuned": reached, "rate": RATES[reached.index(max(reached))]}
         timed[name] = lambda i, one=tuned[0]: one.step()
         print(name, "tuned", reached, flush=True)
@@ -199,17 +222,30 @@ def run() -> tuple[list[dict[str, Any]], dict[str, Any]]:
     last = {}
     for name in HEADS:
         one = found["heads"][name]
-        one["step"], one["steps"] = seconds[name], int(STEPS * seconds["cross-entropy"] / seconds[name])
-        for kind, steps in (("equal steps", STEPS), ("equal time", one["steps"])):
-            if steps == STEPS and kind == "equal time":
+        one["step"], one["steps"] = seconds[name], int(task.steps * seconds["cross-entropy"] / seconds[name])
+        for kind, steps in (("equal steps", task.steps), ("equal time", one["steps"])):
+            if steps == task.steps and kind == "equal time":
                 one[kind] = one["equal steps"]
                 continue
             one[kind] = []
             for seed in range(SEEDS):
-                last[name] = Training(heads[name], data, classes, one["rate"], seed, steps).trained()
-                one[kind].append(last[name].top1(data["test"]))
+                last[name] = Training(losses[name], task, one["rate"], seed, steps).trained()
+                one[kind].append(last[name].top1(task.data["test"]))
         print(name, one, flush=True)
-    found["head_seconds"] = _head_times(last, heads)
+    return found, last
+
+
+def run() -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Tables and records; needs a CUDA device."""
+    import torch
+
+    if not torch.cuda.is_available():
+        raise SystemExit("torch_words needs a CUDA device; its results stay as they are")
+    losses = heads()
+    found, last = trained(_task(), losses)
+    found["head_seconds"] = _head_times(last, losses)
     print(found["head_seconds"], flush=True)
     device = {"name": torch.cuda.get_device_name(), "torch": torch.__version__, "cuda": torch.version.cuda}
-    return [_table(found, f"{device['name']} with PyTorch {device['torch']}")], {"device": device, **found}
+    title = f"{device['name']} with PyTorch {device['torch']}"
+    tables = [accuracy_table("The linear heads on text, on CUDA", "torch_words", found, title)]
+    return [*tables, _time_table(found["head_seconds"])], {"device": device, **found}
