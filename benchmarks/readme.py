@@ -262,7 +262,8 @@ _HEADS = [
 _HEADS_OTHERS = (r"H200", r"bfloat16", r"131,072", r"262,144", r"with 32,000", r"probabilities are 0 then")
 _GPU_OTHERS = (
     r"from 32,000 classes on", r"float64",
-    r"cost matrix of ten classes", r"one thread", r"Up to 64 classes and options one kernel", r"more than 64 classes", r"zero-one loss",
+    r"cost matrix of ten classes", r"one thread", r"Up to 64 classes and options one kernel",
+    r"more than 64 classes", r"zero-one loss",
     r"is three launches", r"tens of thousands of classes",
     r"a million rows of ten", r"131,072 × 100 and 32,768 × 1000", r"H200",
 )  # fmt: skip
