@@ -1,6 +1,6 @@
 """What version 0.1 had, beside what is measured now: more columns for tables of the page.
 
-The tables of 0.1 are kept in ``results/version-0.1.json`` as they were measured then, on another day and on a machine of
+The tables of 0.1 are kept in ``results/version-0.1.json`` as they were measured then, on another day and a machine of
 the same kind. So columns are shown again that hold ratios to a peer in the same run, exponents or memory, and one time,
 of a fit that takes minutes.
 """
