@@ -11,7 +11,7 @@ import pytest
 
 from nashlearn import games
 from nashlearn.games.batch import Batch
-from nashlearn.solvers.threads import in_threads, threads
+from nashlearn.solvers.threads import add_in_order, in_threads, threads
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to threads")
@@ -72,6 +72,28 @@ def test_parts_cover_all_once():
 
     in_threads(work, 11, 4)
     assert (counts == 1).all()
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 5])
+def test_terms_are_added_in_their_order_whoever_is_first(n_jobs):
+    added = []
+
+    def late(i):
+        time.sleep(0.002 * (i % 3 == 0))
+        return i
+
+    add_in_order(threads(n_jobs), late, [(i,) for i in range(20)], added.append)
+    assert added == list(range(20))
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.5])
+def test_costs_of_rows_in_pieces_are_those_of_one_thread(smoothing):
+    """A row may begin with the strategies of the one before it, and so must know which that is."""
+    rng = np.random.default_rng(3)
+    game, scores = games.cost(rng.random((5, 5)) * (1 - np.eye(5))), rng.normal(size=(10_000, 5))
+    one, three = (game.solve(scores, smoothing=smoothing, n_jobs=jobs) for jobs in (1, 3))
+    for name in ("value", "q", "p", "gap"):
+        assert np.array_equal(getattr(one, name), getattr(three, name))
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.5])

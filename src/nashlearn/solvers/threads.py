@@ -9,7 +9,7 @@ from typing import Any
 
 import joblib
 
-__all__ = ["Run", "in_threads", "threads"]
+__all__ = ["Run", "add_in_order", "in_threads", "threads"]
 
 Run = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], list[Any]]
 
@@ -74,3 +74,25 @@ def in_threads(work: Callable[[int, int], object], count: int, n_jobs: int | Non
     jobs = min(joblib.effective_n_jobs(n_jobs), max(count, 1))
     cuts = [count * i // jobs for i in range(jobs + 1)]
     threads(jobs)(work, itertools.pairwise(cuts))
+
+
+def add_in_order(
+    run: Run, make: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], add: Callable[[Any], object]
+) -> None:
+    """Call ``add`` with ``make(*one)`` for each of ``arguments``, in their order and one at a time.
+
+    Sums are then the same for any number of threads. A term is added as soon as those before it are there, so that
+    hardly more of them are kept than there are threads.
+    """
+    lock, waiting, due = Lock(), dict[int, Any](), 0
+
+    def one(at: int, *argument: Any) -> None:
+        nonlocal due
+        made = make(*argument)
+        with lock:
+            waiting[at] = made
+            while due in waiting:
+                add(waiting.pop(due))
+                due += 1
+
+    run(one, ((at, *argument) for at, argument in enumerate(arguments)))

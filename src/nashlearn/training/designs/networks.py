@@ -10,6 +10,7 @@ from scipy import sparse
 
 from nashlearn.games.networks.batch import Networks
 from nashlearn.solvers.threads import threads
+from nashlearn.training.blas import one_thread
 from nashlearn.training.designs.nodes import DenseFeatures, SparseFeatures
 
 __all__ = ["NetworkDesign"]
@@ -47,9 +48,10 @@ class NetworkDesign:
     def scores(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Those of nodes (n, k), overwritten by the next call, and of edges (m, k, k), or (1, k, k) for all alike."""
         split, k = self.nodes.n_weights, self.networks.k
-        self.nodes.scores(w[:split], self._scores, self._run)
         T = w[split:].reshape(self.width, k * k)
-        return self._scores, (T if self.edges is None else self.edges @ T).reshape(-1, k, k)
+        with one_thread():
+            self.nodes.scores(w[:split], self._scores, self._run)
+            return self._scores, (T if self.edges is None else self.edges @ T).reshape(-1, k, k)
 
     def moments(self, q: Any, omega: np.ndarray) -> np.ndarray:
         """``sum_i omega_i Phi_i' q_i`` for marginals of nodes and edges.
