@@ -33,16 +33,24 @@ cdef bint _used(double** row, Py_ssize_t m, Py_ssize_t a) noexcept nogil:
 
 cdef void times(const Draft* draft, double** row, const double* w, double* products) noexcept nogil:
     """``<r_j, Phi w>`` for each reply."""
-    cdef Py_ssize_t t, f, j
+    cdef Py_ssize_t t, f, j, n
     cdef const int* index
-    cdef double score
+    cdef double score, more, third, last
     for j in range(draft.m):
         products[j] = 0.0
     for t in range(draft.count):
-        index, score = draft.index + t * WIDTH, 0.0
-        for f in range(draft.length[t]):
+        index, n, f = draft.index + t * WIDTH, draft.length[t], 0
+        score, more, third, last = 0.0, 0.0, 0.0, 0.0
+        while f + 4 <= n:  # four sums, which do not wait for each other
             score += w[index[f]]
-        score *= scale()
+            more += w[index[f + 1]]
+            third += w[index[f + 2]]
+            last += w[index[f + 3]]
+            f += 4
+        while f < n:
+            score += w[index[f]]
+            f += 1
+        score = ((score + more) + (third + last)) * scale()
         for j in range(draft.m):
             products[j] += score * row[j][draft.place[t]]
 
