@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
@@ -62,6 +63,26 @@ def test_an_error_reaches_the_caller_and_ends_the_work(n_jobs):
     with pytest.raises(KeyError, match="four"):
         threads(n_jobs)(work, [(i,) for i in range(10_000)])
     assert len(seen) < 10_000
+
+
+def test_work_inside_of_work_is_done_though_all_threads_are_taken():
+    def outer(i):
+        return sum(threads(3)(lambda j: 10 * i + j, [(j,) for j in range(4)]))
+
+    assert threads(3)(outer, [(i,) for i in range(6)]) == [40 * i + 6 for i in range(6)]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_forked_process_has_threads_of_its_own():
+    """Those of the parent, which wait for work, are not there."""
+    assert threads(2)(abs, [(-1,), (-2,)]) == [1, 2]
+    child = os.fork()
+    if not child:
+        barrier = threading.Barrier(2, timeout=20)
+        met = threads(2)(lambda i: barrier.wait() >= 0, [(0,), (1,)])
+        os._exit(0 if met == [True, True] else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_parts_cover_all_once():
