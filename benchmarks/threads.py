@@ -83,9 +83,7 @@ JOBS: dict[str, Callable[[int], Job]] = {
     "matchings: 2,000 of 20": partial(_game, lambda games: games.matching(20), (2000, 20, 20)),
     "trees: 3,000 of 15": partial(_game, lambda games: games.arborescence(15), (3000, 15, 16)),
     "chains: strategies, 12,000 words": partial(_strategies, 12_000),
-    "tagger: 4,000 words, 10 iterations": partial(
-        _structured, "NashTagger", partial(drawn.words, 4000), alpha=1e-4, max_iter=10, tol=1e-9
-    ),
+    "tagger: 2,000 words": partial(_structured, "NashTagger", partial(drawn.words, 2000), alpha=1e-4),
     "matcher: 1,000 pairs of sets": partial(_structured, "NashMatcher", partial(drawn.pairs, 1000), alpha=1e-2),
     "parser: 500 sentences": partial(_structured, "NashParser", partial(drawn.trees, 500), alpha=1e-2),
     "hashed parser: 300 sentences": partial(_hashed, 300),

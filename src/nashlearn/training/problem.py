@@ -202,10 +202,14 @@ class Problem:
     @cached_property
     def _sizes(self) -> tuple[np.ndarray, float]:
         """Weighted means of the absolute features, and of the examples' diameters."""
-        sizes = np.zeros(self.d)
-        for part, block in self.blocks():
-            sizes += np.asarray(abs(block).T @ self.omega[part]).ravel()
-        return sizes, float(self.omega @ np.sqrt(self.squared_diameters()))
+        found: list[tuple[np.ndarray, float]] = []
+
+        def term(part: slice, block: Any) -> tuple[np.ndarray, float]:
+            omega, diameters = self.omega[part], self.design.squared_diameters(squared_norms(block))
+            return np.asarray(abs(block).T @ omega).ravel(), float(omega @ np.sqrt(diameters))
+
+        self.sum_blocks(term, found.append)
+        return sum((sizes for sizes, _ in found), np.zeros(self.d)), sum(spread for _, spread in found)
 
     def error(self, w: np.ndarray, Q: np.ndarray | None = None, smoothing: float = 0.0) -> float:
         """How wrong rounding may make ``P(w)``, or ``D(Q)`` where ``w`` is ``w(Q)``."""
