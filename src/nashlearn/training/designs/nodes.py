@@ -17,7 +17,7 @@ from nashlearn.solvers.threads import Run, add_in_order
 
 __all__ = ["DenseFeatures", "SparseFeatures"]
 
-_ROWS = 4096
+_ROWS = 1024  # of scores that one thread makes at a time
 _PARTS = 8  # sums of a gradient over rows, each as large as the weights
 _DENSE = 0.3  # share of entries that are not 0 above which a matrix product is faster
 _CACHED = 1 << 15  # weights that are, beside the entries of sparse rows
