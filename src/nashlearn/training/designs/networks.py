@@ -19,6 +19,8 @@ __all__ = ["NetworkDesign"]
 class NetworkDesign:
     """How the scores of networks depend on the weights: those of node features first, then those of edges.
 
+    Products are made by one thread of linear algebra each, so that they are the same for any number of threads.
+
     Parameters
     ----------
     nodes : DenseFeatures or SparseFeatures
@@ -45,14 +47,15 @@ class NetworkDesign:
         self._scores = np.empty((networks.n, networks.k))
         self._weighted: np.ndarray | None = None  # marginals times what their networks weigh, where they differ
 
+    @one_thread()
     def scores(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Those of nodes (n, k), overwritten by the next call, and of edges (m, k, k), or (1, k, k) for all alike."""
         split, k = self.nodes.n_weights, self.networks.k
+        self.nodes.scores(w[:split], self._scores, self._run)
         T = w[split:].reshape(self.width, k * k)
-        with one_thread():
-            self.nodes.scores(w[:split], self._scores, self._run)
-            return self._scores, (T if self.edges is None else self.edges @ T).reshape(-1, k, k)
+        return self._scores, (T if self.edges is None else self.edges @ T).reshape(-1, k, k)
 
+    @one_thread()
     def moments(self, q: Any, omega: np.ndarray) -> np.ndarray:
         """``sum_i omega_i Phi_i' q_i`` for marginals of nodes and edges.
 
@@ -74,6 +77,7 @@ class NetworkDesign:
             moments[split:] = pairs.ravel()
         return moments
 
+    @one_thread()
     def curvature(self, omega: np.ndarray) -> np.ndarray:
         """A guess of the Hessian's diagonal: that of random fields at half of the largest loss, all labels alike."""
         networks, k = self.networks, self.networks.k
