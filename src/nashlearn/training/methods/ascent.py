@@ -28,15 +28,15 @@ from nashlearn.training.problem import Problem
 __all__ = ["Ascent", "AscentState", "listed"]
 
 _TRIFLE = 0.1  # share of the last sweep's mean gain below which a move is put off: it may cost more than it brings
+_CHECKS = 0.05  # share of the work that certificates may take before one is likely to do
 _ENOUGH = 0.3  # share of the full sweep's gain below which an inner sweep is not worth another
 
 
 def listed(near: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where the contenders of each active example begin and end, and the contenders, one list after the other."""
-    chosen = near[active]
-    first = np.zeros(active.size + 1, np.intp)
-    np.cumsum(np.count_nonzero(chosen, axis=1), out=first[1:])
-    return first, np.ascontiguousarray(np.nonzero(chosen)[1])
+    k = near.shape[1]
+    chosen = np.flatnonzero(near[active])  # several times as fast as pairs of indices
+    return np.searchsorted(chosen, k * np.arange(active.size + 1)), chosen % k
 
 
 @dataclass
@@ -53,6 +53,8 @@ class AscentState:
         Visits paid for steps, and those that certificates were worth.
     gain : float
         What the last full sweep gained, times alpha.
+    rate : float
+        The gap over the root of ``gain`` at the last certificate.
     works, gaps : list of float
         The work and the gap at each certificate.
     certified : bool
@@ -67,6 +69,7 @@ class AscentState:
     work: float = 0.0
     checked: float = 0.0
     gain: float = 0.0
+    rate: float = 0.0
     works: list[float] = field(default_factory=list)
     gaps: list[float] = field(default_factory=list)
     certified: bool = False
@@ -81,7 +84,11 @@ class Ascent(RowMethod):
     ----------
     alternative : float
         What that other method would cost, in visits: ascent leaves once it has spent ten times as much, or once its
-        rate says that it will need more. The certificate is taken as often as 15 % of the work pays for.
+        rate says that it will need more.
+
+    The gap of a dual point falls with its distance from the optimum, and what a sweep gains with the square of that. So
+    the root of the gain tells, from the last certificate on, when the next one will do; others are taken as often as
+    5 % of the work pays for.
     """
 
     needs = ("rows", "sqnorms", "loss", "omega", "moments", "primal", "dual", "error")
@@ -100,6 +107,7 @@ class Ascent(RowMethod):
         if state.certified:
             state.works.append(state.work)
             state.gaps.append(run.progress.apparent_gap)
+            state.rate = state.gaps[-1] / math.sqrt(state.gain) if state.gain > 0.0 else 0.0
             remaining = _remaining(state.works, state.gaps, run.progress.tol)
             state.over = state.settled or remaining > self.alternative
         state.over = state.over or state.work >= 10.0 * self.alternative
@@ -107,7 +115,9 @@ class Ascent(RowMethod):
             return state, None
         self._sweep(run, state)
         run.progress.n_iter += 1
-        state.certified = state.settled or state.checked <= 0.15 * state.work or run.progress.exhausted
+        expected = state.rate * math.sqrt(state.gain)
+        due = state.checked <= _CHECKS * state.work or expected <= run.progress.tol
+        state.certified = state.settled or due or run.progress.exhausted
         if not state.certified:
             return state, None
         problem, Q = run.problem, state.Q
