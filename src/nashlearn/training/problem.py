@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nashlearn.kernels.newton import proximal_rows, tempered_rows
-from nashlearn.training.designs.row_products import rows_of, squared_norms
+from nashlearn.training.designs.row_products import adjacent_rows, rows_of, squared_norms
 from nashlearn.training.objective import Evaluation, evaluation, summed
 from nashlearn.training.rounding import EXTRA, UNIT, rounding
 
@@ -58,7 +58,7 @@ class Problem:
         """Slices of the rows with their data in float64."""
         for start in range(0, self.n, self._step):
             part = slice(start, min(start + self._step, self.n))
-            block = self.X[part]
+            block = adjacent_rows(self.X, part)
             yield part, block if block.dtype == np.float64 else block.astype(np.float64)
 
     def some(self, rows: np.ndarray) -> Problem:
