@@ -25,7 +25,7 @@ from nashlearn.training.driver import Offer, Run
 from nashlearn.training.methods.rows import RowMethod
 from nashlearn.training.problem import Problem
 
-__all__ = ["Ascent", "AscentState", "listed"]
+__all__ = ["Ascent", "AscentState", "certified", "laid", "listed"]
 
 _TRIFLE = 0.1  # share of the last sweep's mean gain below which a move is put off: it may cost more than it brings
 _CHECKS = 0.05  # share of the work that certificates may take before one is likely to do
@@ -61,6 +61,8 @@ class AscentState:
         Whether the last round ended with a certificate.
     settled : bool
         Whether it moved nothing.
+    solved : bool
+        Whether the strategies of those that have weight were solved for since.
     """
 
     phase: ClassVar[str] = "ascent"
@@ -74,6 +76,7 @@ class AscentState:
     gaps: list[float] = field(default_factory=list)
     certified: bool = False
     settled: bool = False
+    solved: bool = False
     over: bool = False
 
 
@@ -100,7 +103,7 @@ class Ascent(RowMethod):
     def init(self, run: Run) -> tuple[AscentState, Offer | None]:
         """The dual point to start from."""
         Q = self.starting_point(run)
-        return AscentState(Q, _laid(run.problem, run.problem.moments(Q) / -run.alpha)), None
+        return AscentState(Q, laid(run.problem, run.problem.moments(Q) / -run.alpha)), None
 
     def update(self, run: Run, state: AscentState) -> tuple[AscentState, Offer | None]:
         """A round: a sweep over all examples, then sweeps over what moved, and a certificate where one is due."""
@@ -114,17 +117,14 @@ class Ascent(RowMethod):
         if state.over:
             return state, None
         self._sweep(run, state)
+        state.solved = False
         run.progress.n_iter += 1
         expected = state.rate * math.sqrt(state.gain)
         due = state.checked <= _CHECKS * state.work or expected <= run.progress.tol
         state.certified = state.settled or due or run.progress.exhausted
         if not state.certified:
             return state, None
-        problem, Q = run.problem, state.Q
-        w = problem.moments(Q) / -run.alpha  # afresh, so that no rounding of many steps is certified
-        state.W[:] = _laid(problem, w)
-        state.checked += problem.n
-        return state, Offer(w, problem.primal(w), problem.dual(Q, w), problem.error(w), problem.error(w, Q))
+        return state, certified(run, state)
 
     def _sweep(self, run: Run, state: AscentState) -> None:
         problem = run.problem
@@ -142,8 +142,17 @@ class Ascent(RowMethod):
         )  # fmt: skip
 
 
-def _laid(problem: Problem, w: np.ndarray) -> np.ndarray:
-    """Weights as visits read them."""
+def certified(run: Run, state: AscentState) -> Offer:
+    """The weights of the dual point, afresh, so that no rounding of many steps is certified."""
+    problem, Q = run.problem, state.Q
+    w = problem.moments(Q) / -run.alpha
+    state.W[:] = laid(problem, w)
+    state.checked += problem.n
+    return Offer(w, problem.primal(w), problem.dual(Q, w), problem.error(w), problem.error(w, Q))
+
+
+def laid(problem: Problem, w: np.ndarray) -> np.ndarray:
+    """Weights as visits read them, and back."""
     return np.ascontiguousarray(w.T) if sp.issparse(problem.X) else w
 
 

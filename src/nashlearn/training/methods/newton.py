@@ -51,6 +51,7 @@ _ROUGH, _MOST = 1e-2, 50  # gap of that start, and iterations
 _SETTLED = 0.5  # part of what moved that the gap at this centre comes to before the centre moves
 _HASTY, _WON = 2, 0.05  # centres that move earlier, once no more than that part is left to win by other weights
 _STALE = 0.3  # residual, relative to that before, up to which a Hessian serves for another step
+_SLIGHT = 1e-6  # damping up to which it does
 _NEAR = 4.0  # gap, relative to that wanted, at which the bound of the objective is compared with the objective itself
 _WATCHED = 7  # evaluations over which the pace of L-BFGS is judged
 _NEWTON_STEPS = 6  # in which Newton's method ends, roughly, in Hessians
@@ -104,8 +105,8 @@ class NewtonState:
         How often the centre has moved.
     last : float
         The squared gradient at the last step, over ``2 alpha``; inf where the centre has moved since.
-    fresh : bool
-        Whether that step had a Hessian of its own.
+    fresh, full : bool
+        Whether that step had a Hessian of its own, and whether it was taken at its full length.
     smooth, primal, dual : float
         The smoothed objective at ``w``, a bound of the objective, and the dual one at ``Q``.
     exact, excess : float
@@ -144,6 +145,7 @@ class NewtonState:
     centres: int = 0
     last: float = np.inf
     fresh: bool = False
+    full: bool = False
     stuck: bool = False
     over: bool = False
 
@@ -281,6 +283,7 @@ class Newton(RowMethod):
                 shortest=_SHORTEST,
             )
             if found is not None:
+                state.full = found[0] == 1.0
                 _learn(problem, state, w, gradient)
                 return True
             self._move(problem, state, w)
@@ -290,8 +293,9 @@ class Newton(RowMethod):
 
     def _again(self, problem: Problem, state: NewtonState, gradient: np.ndarray, residual: float) -> bool:
         """A step with the last Hessian where it has served well; whether it helped."""
-        good = state.curvature.factored and residual <= _STALE * state.last
-        if not good or not self._descend(problem, state, gradient):
+        # Where steps were damped or cut short, the curvature changes from one to the next.
+        trusted = state.curvature.factored and state.full and state.damping <= _SLIGHT
+        if not (trusted and residual <= _STALE * state.last) or not self._descend(problem, state, gradient):
             return False
         state.last, state.fresh = residual, False
         return True
@@ -318,6 +322,7 @@ class Newton(RowMethod):
         elif state.curvature.factored:
             _learn(problem, state, w, gradient)
         step = 0.0 if found is None else found[0]
+        state.full = step == 1.0
         state.stuck = state.damping >= 1.0 and before - state.smooth <= 1e-15 * abs(before)  # all is rounding
         if step < 0.2:
             state.damping = min(max(10.0 * state.damping, 1e-5), 1e6)
