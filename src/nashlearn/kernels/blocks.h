@@ -190,20 +190,20 @@ static inline void block_within(Block *RESTRICT b, ptrdiff_t at, const int count
 
 /* The cap of each row's proximal step, times mu, into `share`: Newton's iteration from above, as for one row. */
 static inline void block_cap(Block *RESTRICT b, ptrdiff_t k) {
-    double shrunk;
+    double falling;
     LANES() b->share[i] = b->mu / b->support[i], b->least[i] = (double)k + 1.0;
     do {
         LANES() b->total[i] = b->mu, b->number[i] = 0.0;
         BY_FOURS(block_within, b, k);
-        shrunk = 0.0;
-        LANES(reduction(+ : shrunk)) {
+        falling = 0.0;
+        LANES(reduction(+ : falling)) {
             const double fewer = b->number[i] < b->least[i] ? 1.0 : 0.0;
             const double root = b->total[i] / (b->support[i] + b->number[i]);
             b->share[i] = fewer > 0.0 ? root : b->share[i];
             b->least[i] = b->number[i];
-            shrunk += fewer;
+            falling += fewer;
         }
-    } while (shrunk > 0.0);
+    } while (falling > 0.0);
 }
 
 /* The proximal step from the centre in `reply`, which it overwrites, at the scores in `play`; p into x. The sums of p

@@ -113,8 +113,8 @@ class RowDesign:
     def metric(self, problem: Any, ridge: float) -> np.ndarray:
         """The inverse (common, common) of the second moments with a ridge, or (common,) of their diagonal.
 
-        A matrix where that costs no more than a few evaluations, from no more rows than that needs. Moments of a part of
-        the rows are drawn towards their diagonal: the fewer, the more they err between features.
+        A matrix where that costs no more than a few evaluations, from no more rows than that needs, unless features are
+        many and all but unrelated. Moments of some rows are drawn towards their diagonal, as they err the more.
         """
         m, n, X = self.common, problem.n, problem.X
         affordable = _AFFORDABLE * problem.k * (X.nnz if sp.issparse(X) else X.size) // m**2

@@ -26,18 +26,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from nashlearn.kernels.newton import distance, packed_tangents
+from nashlearn.kernels.newton import distance
 from nashlearn.training.driver import Offer, Run
 from nashlearn.training.methods.descent import Curvature
 from nashlearn.training.methods.hessian import (
     CONJUGATE_STEPS,
     DENSE_LIMIT,
-    Hessian,
     by_conjugate_gradients,
     cholesky_factor,
 )
 from nashlearn.training.methods.rows import RowMethod
 from nashlearn.training.methods.search import first_descent
+from nashlearn.training.methods.tangents import Tangents, kinked_rows
 from nashlearn.training.problem import Problem
 from nashlearn.training.progress import Progress
 
@@ -64,21 +64,6 @@ def step_cost(problem: Problem) -> float:
         return problem.n * (2.0 + 4.0 * CONJUGATE_STEPS)
     kinks = min(_SAMPLE * size, problem.n) * size * (problem.d + 1.0)
     return 2.0 * problem.n + (size**3 / 3.0 + kinks) / (8.0 * size)
-
-
-class _Tangents(Hessian):
-    """The generalised Hessian of the proximal-point smoothing; rows stand for all."""
-
-    def __init__(self, problem: Problem, mu: float, Q: np.ndarray, tight: np.ndarray, rows: np.ndarray):
-        super().__init__(problem, rows)
-        self.mu, self.Q, self.tight = mu, Q, tight
-        self.scale = problem.n / max(rows.size, 1)
-
-    def packed(self, rows: np.ndarray, out: np.ndarray) -> np.ndarray:
-        """The Jacobians of those rows that are at a kink."""
-        active = np.empty(rows.size, np.intp)
-        m = packed_tangents(self.problem.loss, self.mu, self.problem.omega, self.Q, self.tight, rows, out, active)
-        return active[:m]
 
 
 @dataclass
@@ -303,9 +288,8 @@ class Newton(RowMethod):
     def _step(self, run: Run, state: NewtonState, gradient: np.ndarray) -> bool:
         """A step along Newton's direction, damped as the last steps have taught; whether it gained but rounding."""
         problem, w, before = run.problem, state.w, state.smooth
-        few = state.sample < problem.n
-        rows = _sample_rows(problem, state, run.rng) if few else np.arange(problem.n)
-        tangents = _Tangents(problem, state.mu, state.Q, state.tight, rows)
+        at, rows = (problem, state.mu, state.Q, state.tight), np.arange(problem.n)
+        tangents = Tangents(*at, kinked_rows(*at, state.sample, run.rng) if state.sample < problem.n else rows)
         if problem.design.size <= DENSE_LIMIT:
             state.curvature = Curvature(cholesky_factor(tangents, run.alpha, state.damping), factored=True)
             direction = _direction(state.curvature, gradient.ravel()).reshape(w.shape)
@@ -389,14 +373,3 @@ def _drawn_to_truth(run: Run, state: NewtonState) -> tuple[float, float]:
         return 1.0, state.dual
     share = max(risk, 0.0) / square
     return share, share * risk - 0.5 * share**2 * square
-
-
-def _sample_rows(problem: Problem, state: NewtonState, rng: np.random.Generator) -> np.ndarray:
-    """Rows among which enough are at a kink, judged by 500 of them; all rows where few would be spared."""
-    probe = rng.choice(problem.n, min(500, problem.n), replace=False)
-    packed = np.empty((problem.k * (problem.k + 1) // 2, probe.size))
-    args = problem.loss, state.mu, problem.omega, state.Q, state.tight, probe, packed, probe.copy()
-    need = state.sample / max(packed_tangents(*args) / probe.size, 0.02)
-    if need > 0.7 * problem.n:
-        return np.arange(problem.n)
-    return np.sort(rng.choice(problem.n, int(need), replace=False))
