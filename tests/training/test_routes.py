@@ -92,7 +92,7 @@ def test_steps_on_the_support_lead_to_the_same_optimum_and_never_lower_the_dual(
     class Watched(Linear):
         def update(self, run, state):
             before = problem.dual(state.Q, problem.moments(state.Q) / -problem.alpha)
-            supported = isinstance(state, AscentState) and self._few(problem, state)
+            supported = isinstance(state, AscentState) and self._few(run, state)
             found = super().update(run, state)
             if supported:
                 duals.append((before, found[1].dual))

@@ -25,7 +25,7 @@ from nashlearn.training.driver import Offer, Run
 from nashlearn.training.methods.rows import RowMethod
 from nashlearn.training.problem import Problem
 
-__all__ = ["Ascent", "AscentState", "certified", "laid", "listed"]
+__all__ = ["Ascent", "AscentState", "certified", "laid", "listed", "work_left"]
 
 _TRIFLE = 0.1  # share of the last sweep's mean gain below which a move is put off: it may cost more than it brings
 _CHECKS = 0.05  # share of the work that certificates may take before one is likely to do
@@ -111,8 +111,8 @@ class Ascent(RowMethod):
             state.works.append(state.work)
             state.gaps.append(run.progress.apparent_gap)
             state.rate = state.gaps[-1] / math.sqrt(state.gain) if state.gain > 0.0 else 0.0
-            remaining = _remaining(state.works, state.gaps, run.progress.tol)
-            state.over = state.settled or remaining > self.alternative
+            left = work_left(state.works, state.gaps, run.progress.tol)
+            state.over = state.settled or left > self.alternative
         state.over = state.over or state.work >= 10.0 * self.alternative
         if state.over:
             return state, None
@@ -156,9 +156,9 @@ def laid(problem: Problem, w: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(w.T) if sp.issparse(problem.X) else w
 
 
-def _remaining(works: list[float], gaps: list[float], tol: float) -> float:
+def work_left(works: list[float], gaps: list[float], tol: float) -> float:
     """Work that ascent still needs at the rate of its last factor of 3 in the gap; 0 while that is unknown."""
-    gap = gaps[-1]
+    gap = gaps[-1] if gaps else 1.0
     earlier = [i for i, before in enumerate(gaps) if before >= 3.0 * gap]
     if gap > 0.1 or gap <= tol or not earlier:  # far from the solution the rate says nothing
         return 0.0
