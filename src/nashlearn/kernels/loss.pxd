@@ -13,6 +13,13 @@ cdef struct Certificate:  # what the strategies of a row secure; the value is to
     double entropy  # what q secures beside its scores: min(L q) + mu H(q)
 
 
+cdef struct Step:  # what a proximal step of a row secures
+    double top  # what is taken off its scores: the next two are relative to it
+    double value  # <f, q> + risk - mu/2 |q - middle|^2
+    double upper  # max_q <f + L' p, q>
+    double risk  # of q
+
+
 cdef class Loss:
     cdef readonly Py_ssize_t k  # labels: the length of scores and of q
     cdef readonly Py_ssize_t options  # the length of p
@@ -58,6 +65,14 @@ cdef class Loss:
     # q (n, k) and the certificates. A row with NaN gives NaN.
     cdef void play(
         self, Py_ssize_t n, const double* f, double mu, double* p, double* q, Certificate* found, void* room
+    ) noexcept nogil
+    # Bytes of room for steps.
+    cdef size_t steps_room(self) noexcept nogil
+    # Take the proximal steps of n rows of scores f from middle, both (n, k), at once: q (n, k), the support of p in
+    # tight (n, options), and what they secure. Returns n, or 0 where rows are better taken one by one.
+    cdef Py_ssize_t steps(
+        self, Py_ssize_t n, const double* f, const double* middle, double mu, double* q, unsigned char* tight,
+        Step* found, void* room
     ) noexcept nogil
 
 # Write that a row has NaN.

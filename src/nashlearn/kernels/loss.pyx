@@ -114,6 +114,15 @@ cdef class Loss:
                 _certify_row(self, relative, mu, p, q, found + i, relative + self.k, room)
             f, p, q = f + self.k, p + self.options, q + self.k
 
+    cdef size_t steps_room(self) noexcept nogil:
+        return 0
+
+    cdef Py_ssize_t steps(
+        self, Py_ssize_t n, const double* f, const double* middle, double mu, double* q, unsigned char* tight,
+        Step* found, void* room
+    ) noexcept nogil:
+        return 0
+
     def step(self, g, double a, q, p):
         """Overwrite ``q`` (k,), a point of the simplex, with the proximal step of ``g`` (k,), and ``p`` too."""
         cdef const double* g_at = <const double*> vector(g, "g", DOUBLE, self.k)

@@ -18,7 +18,7 @@ from nashlearn.kernels.checks cimport (
     vector_out,
     within,
 )
-from nashlearn.kernels.loss cimport Certificate, Loss
+from nashlearn.kernels.loss cimport Certificate, Loss, Step
 from nashlearn.kernels.scratch cimport Scratch
 
 cdef enum:
@@ -97,12 +97,29 @@ def proximal_rows(Loss loss not None, scores, codes, vertices, omega, double mu,
     cdef double* p = reply + k
     cdef const double* y
     cdef double value, agreed, risk, smooth = 0.0, upper = 0.0, risks = 0.0
+    cdef Step found[_PIECE]
+    cdef Scratch together = Scratch(loss.steps_room())
+    cdef Py_ssize_t size, taken = 0
     if not mu > 0.0:
         raise ValueError(f"mu must be positive; got {mu}")
     within(code, n, labels, "codes")
     loss = loss.own(n)
     with nogil:
-        for i in range(n):
+        while taken < n:
+            size = loss.steps(min(n - taken, <Py_ssize_t> _PIECE), f, middle, mu, q, marks, found, together.at)
+            if size == 0:
+                break
+            for i in range(size):
+                y, agreed = vertex + code[taken + i] * k, 0.0
+                for c in range(k):
+                    agreed += (f[c] - found[i].top) * y[c]
+                    f[c] = share[taken + i] * (q[c] - y[c])
+                smooth += share[taken + i] * (found[i].value - agreed)
+                upper += share[taken + i] * (found[i].upper - agreed)
+                risks += share[taken + i] * found[i].risk
+                f, q = f + k, q + k
+            middle, marks, taken = middle + size * k, marks + size * options, taken + size
+        for i in range(taken, n):
             loss.at(i)
             y, agreed = vertex + code[i] * k, 0.0
             value = _stepped(loss, f, y, middle, mu, q, p, g, &risk, room.at)

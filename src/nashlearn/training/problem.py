@@ -19,7 +19,7 @@ import scipy.sparse as sp
 
 from nashlearn.kernels.newton import proximal_rows, tempered_rows
 from nashlearn.solvers.threads import Run, add_in_order, threads
-from nashlearn.training.designs.row_products import rows_of, squared_norms
+from nashlearn.training.designs.row_products import adjacent_rows, rows_of, squared_norms
 from nashlearn.training.objective import Evaluation, evaluation, summed
 from nashlearn.training.rounding import EXTRA, UNIT, rounding
 
@@ -73,7 +73,7 @@ class Problem:
         return (slice(start, min(start + self._step, self.n)) for start in range(0, self.n, self._step))
 
     def _block(self, part: slice) -> Any:
-        block = self.X[part]
+        block = adjacent_rows(self.X, part)
         return block if block.dtype == np.float64 else block.astype(np.float64)
 
     def sum_blocks(self, term: Callable[[slice, Any], Any], add: Callable[[Any], object]) -> None:
