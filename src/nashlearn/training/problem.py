@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nashlearn.kernels.newton import proximal_rows, tempered_rows
+from nashlearn.kernels.newton import Steps, proximal_rows, tempered_rows
 from nashlearn.training.designs.row_products import rows_of, squared_norms
 from nashlearn.training.objective import Evaluation, evaluation, summed
 from nashlearn.training.rounding import EXTRA, UNIT, rounding
@@ -44,6 +44,7 @@ class Problem:
         self.X, self.y, self.omega, self.alpha = X, y, omega, alpha
         self.game, self.loss = game, game.params.compiled()  # of all rows
         self.design = design
+        self._learnt: Steps | None = None
         self.n, self.d = X.shape
         self.k, self.n_options = game.n_labels, game.n_options
         self.shape, self.n_weights = design.shape, design.size
@@ -202,6 +203,15 @@ class Problem:
         """``w`` itself, or weights that are no worse and that the design prefers."""
         return self.design.tidied(w)
 
+    def _steps(self, mu: float, part: slice) -> Steps:
+        """Proximal steps of a block; those of all blocks share what they learn, unless costs depend on the row."""
+        game = self.game.part(part)
+        if game is not self.game:
+            return Steps(game.params.compiled(), mu)
+        if self._learnt is None or self._learnt.mu != mu:
+            self._learnt = Steps(self.loss, mu)
+        return self._learnt
+
     def smoothed(
         self, w: np.ndarray, mu: float, centre: np.ndarray, Q: np.ndarray, tight: np.ndarray
     ) -> tuple[float, float, float, np.ndarray]:
@@ -214,10 +224,10 @@ class Problem:
         codes = self.y.astype(np.intp, copy=False)
         for part, block in self.blocks():
             scores = np.ascontiguousarray(self.design.scores(block, w))
-            loss = self.game.part(part).params.compiled()
             totals += proximal_rows(
-                loss, scores, codes[part], self._vertices, self.omega[part], mu, centre[part], Q[part], tight[part]
-            )
+                self._steps(mu, part), scores, codes[part], self._vertices, self.omega[part], centre[part], Q[part],
+                tight[part],
+            )  # fmt: skip
             self.design.add_moments(block, scores, G)
         smooth, upper, risk = totals.tolist()
         penalty = 0.5 * self.alpha * _square(w)
