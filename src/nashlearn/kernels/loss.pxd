@@ -46,6 +46,13 @@ cdef class Loss:
     # Write argmax_q <g, q> - a/2 |q|^2 + min_p <p, L q> over the first m labels into q, and its p. On entry q is any
     # point of the simplex: a good one saves work, none changes the answer. m < k for losses that are partial only.
     cdef void prox(self, Py_ssize_t m, const double* g, double a, double* q, double* p, void* room) noexcept nogil
+    # Bytes of room for next_step, that of room_size included.
+    cdef size_t steps_size(self) noexcept nogil
+    # Called before the first of many steps with one a.
+    cdef void begin_steps(self, double a, void* room) noexcept nogil
+    # As prox over all labels, with the a that steps were begun with. On entry p is positive for the options that may be
+    # in play, or for none: as with q, that may save work.
+    cdef void next_step(self, const double* g, double a, double* q, double* p, void* room) noexcept nogil
     # Mark in near (k) the labels that may soon enter the proximal step q of g, its support included; all of them,
     # unless the loss takes steps on a subset.
     cdef void contenders(self, const double* g, double a, const double* q, unsigned char* near) noexcept nogil

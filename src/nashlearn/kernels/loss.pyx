@@ -75,6 +75,15 @@ cdef class Loss:
     cdef void prox(self, Py_ssize_t m, const double* g, double a, double* q, double* p, void* room) noexcept nogil:
         memset(p, 0, self.options * sizeof(double))
 
+    cdef size_t steps_size(self) noexcept nogil:
+        return self.room_size()
+
+    cdef void begin_steps(self, double a, void* room) noexcept nogil:
+        pass
+
+    cdef void next_step(self, const double* g, double a, double* q, double* p, void* room) noexcept nogil:
+        self.prox(self.k, g, a, q, p, room)
+
     cdef void contenders(self, const double* g, double a, const double* q, unsigned char* near) noexcept nogil:
         memset(near, 1, self.k)
 

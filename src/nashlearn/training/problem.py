@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nashlearn.kernels.newton import proximal_rows, tempered_rows
+from nashlearn.kernels.newton import Steps, proximal_rows, tempered_rows
 from nashlearn.solvers.threads import Run, add_in_order, threads
 from nashlearn.training.designs.row_products import adjacent_rows, rows_of, squared_norms
 from nashlearn.training.objective import Evaluation, evaluation, summed
@@ -30,6 +30,7 @@ _BLOCK = 1 << 20  # bytes of scores in a block: stays in the second-level cache
 _DATA = 1 << 23  # bytes of data in a block: sparse rows, single precision and weighted rows are copied
 _WORK = 1 << 22  # products in a block, a millisecond or two: enough blocks for threads to share
 _OVERHEAD = 25.0  # what a game costs for each label, in products
+_LEARNERS = 4  # of proximal steps, each for as many rows
 _FEWEST = 512  # rows in a block, unless data are too large: fewer leave matrix products slow
 
 
@@ -54,6 +55,7 @@ class Problem:
         self.X, self.y, self.omega, self.alpha = X, y, omega, alpha
         self.game, self.loss = game, game.params.compiled()  # of all rows
         self.design = design
+        self._learners: list[Steps] = []
         self.n, self.d = X.shape
         self.k, self.n_options = game.n_labels, game.n_options
         self.shape, self.n_weights = design.shape, design.size
@@ -245,6 +247,19 @@ class Problem:
         """``w`` itself, or weights that are no worse and that the design prefers."""
         return self.design.tidied(w)
 
+    def _stepping(self, mu: float) -> Iterator[tuple[Steps | None, list[slice]]]:
+        """Blocks by who takes their proximal steps: a quarter of them one that learns, where the loss does, else none.
+
+        So what is learnt does not depend on the number of threads.
+        """
+        parts = list(self._parts())
+        if not self._learners or self._learners[0].mu != mu:
+            self._learners = [Steps(self.loss, mu) for _ in range(min(_LEARNERS, len(parts)))]
+        if not self._learners[0].learns or self.game.part(parts[0]) is not self.game:
+            return ((None, [part]) for part in parts)
+        size = -(-len(parts) // len(self._learners))
+        return ((steps, parts[size * i : size * (i + 1)]) for i, steps in enumerate(self._learners))
+
     def smoothed(
         self, w: np.ndarray, mu: float, centre: np.ndarray, Q: np.ndarray, tight: np.ndarray
     ) -> tuple[float, float, float, np.ndarray]:
@@ -256,18 +271,23 @@ class Problem:
         G, totals = np.zeros(self.shape), np.zeros(3)
         codes, vertices = self.y.astype(np.intp, copy=False), self._vertices
 
-        def term(part: slice, block: Any) -> tuple[Any, np.ndarray]:
-            scores = np.ascontiguousarray(self.design.scores(block, w))
-            loss, arrays = self.game.part(part).params.compiled(), (centre[part], Q[part], tight[part])
-            sums = proximal_rows(loss, scores, codes[part], vertices, self.omega[part], mu, *arrays)
-            return sums, self._moments(block, scores)
+        def term(steps: Steps | None, parts: list[slice]) -> tuple[np.ndarray, np.ndarray]:
+            sums, moments = np.zeros(3), np.zeros(self.shape)
+            for part in parts:
+                block = self._block(part)
+                scores = np.ascontiguousarray(self.design.scores(block, w))
+                own = steps or Steps(self.game.part(part).params.compiled(), mu)
+                arrays = codes[part], vertices, self.omega[part], centre[part], Q[part], tight[part]
+                sums += proximal_rows(own, scores, *arrays)
+                self.design.add_moments(block, scores, moments)
+            return sums, moments
 
-        def add(found: tuple[Any, np.ndarray]) -> None:
+        def add(found: tuple[np.ndarray, np.ndarray]) -> None:
             nonlocal totals, G
             totals += found[0]
             G += found[1]
 
-        self.sum_blocks(term, add)
+        add_in_order(self.run, term, self._stepping(mu), add)
         smooth, upper, risk = totals.tolist()
         penalty = 0.5 * self.alpha * _square(w)
         return penalty + smooth, penalty + upper, risk - 0.5 * _square(G) / self.alpha, G

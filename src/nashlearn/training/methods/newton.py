@@ -191,7 +191,7 @@ class Newton(RowMethod):
         if curvature is None:
             metric = np.ones(1) if newton else spread * problem.design.metric(problem, 10.0 * run.alpha * spread)
             curvature = Curvature(metric)
-        tight = np.empty((problem.n, problem.n_options), np.bool_)
+        tight = np.zeros((problem.n, problem.n_options), np.bool_)
         sample = float(_SAMPLE * problem.design.size)
         state = NewtonState(w, w, Q, centre, tight, curvature, mu, 1e-9 * mu, sample, newton=newton)
         self._move(problem, state, w)
