@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nashlearn.kernels.newton import proximal_rows, smoothed_rows
+from nashlearn.kernels.newton import Steps, proximal_rows, smoothed_rows
 from nashlearn.kernels.zero_one import ZeroOne
 
 N = 37
@@ -26,11 +26,11 @@ def case(k: int, size: float):
 def test_steps_sums_and_residuals(k, size, mu):
     scores, codes, omega, middle = case(k, size)
     Y, loss = np.eye(k), ZeroOne(k)
-    Q, tight = np.tile(1.0 / k, (N, k)), np.empty((N, k), np.bool_)
+    Q, tight = np.tile(1.0 / k, (N, k)), np.zeros((N, k), np.bool_)
     q, marks = Q.copy(), tight.copy()
     value = smoothed_rows(loss, scores, Y[codes], omega, mu, middle, Q, tight)
     residual = scores.copy()
-    smooth, upper, risk = proximal_rows(loss, residual, codes, Y, omega, mu, middle, q, marks)
+    smooth, upper, risk = proximal_rows(Steps(loss, mu), residual, codes, Y, omega, middle, q, marks)
     close = 1e-9 * max(1.0, 1e-7 * size / mu)
     np.testing.assert_allclose(q, Q, atol=close)
     np.testing.assert_array_equal(marks, tight)
@@ -50,6 +50,6 @@ def test_scores_that_are_no_numbers_are_no_descent(wrong):
     scores, codes, omega, middle = case(5, 1.0)
     scores[20, 2] = wrong
     found = proximal_rows(
-        ZeroOne(5), scores, codes, np.eye(5), omega, 0.3, middle, middle.copy(), np.empty((N, 5), np.bool_)
+        Steps(ZeroOne(5), 0.3), scores, codes, np.eye(5), omega, middle, middle.copy(), np.zeros((N, 5), np.bool_)
     )
     assert np.isnan(found[:2]).all()

@@ -73,11 +73,11 @@ cdef class Loss:
     cdef void play(
         self, Py_ssize_t n, const double* f, double mu, double* p, double* q, Certificate* found, void* room
     ) noexcept nogil
-    # Bytes of room for steps.
-    cdef size_t steps_room(self) noexcept nogil
+    # Bytes of room for block_steps.
+    cdef size_t block_steps_size(self) noexcept nogil
     # Take the proximal steps of n rows of scores f from middle, both (n, k), at once: q (n, k), the support of p in
     # tight (n, options), and what they secure. Returns n, or 0 where rows are better taken one by one.
-    cdef Py_ssize_t steps(
+    cdef Py_ssize_t block_steps(
         self, Py_ssize_t n, const double* f, const double* middle, double mu, double* q, unsigned char* tight,
         Step* found, void* room
     ) noexcept nogil

@@ -123,10 +123,10 @@ cdef class Loss:
                 _certify_row(self, relative, mu, p, q, found + i, relative + self.k, room)
             f, p, q = f + self.k, p + self.options, q + self.k
 
-    cdef size_t steps_room(self) noexcept nogil:
+    cdef size_t block_steps_size(self) noexcept nogil:
         return 0
 
-    cdef Py_ssize_t steps(
+    cdef Py_ssize_t block_steps(
         self, Py_ssize_t n, const double* f, const double* middle, double mu, double* q, unsigned char* tight,
         Step* found, void* room
     ) noexcept nogil:

@@ -144,14 +144,14 @@ def proximal_rows(Steps steps not None, scores, codes, vertices, omega, centre, 
     cdef const double* y
     cdef double mu = steps.mu, value, agreed, risk, smooth = 0.0, upper = 0.0, risks = 0.0
     cdef Step found[_PIECE]
-    cdef Scratch together = Scratch(loss.steps_room())
+    cdef Scratch together = Scratch(loss.block_steps_size())
     cdef Py_ssize_t size, taken = 0
     within(code, n, labels, "codes")
     loss = loss.own(n)
     steps.taken += n
     with nogil:
         while taken < n:
-            size = loss.steps(min(n - taken, <Py_ssize_t> _PIECE), f, middle, mu, q, marks, found, together.at)
+            size = loss.block_steps(min(n - taken, <Py_ssize_t> _PIECE), f, middle, mu, q, marks, found, together.at)
             if size == 0:
                 break
             for i in range(size):

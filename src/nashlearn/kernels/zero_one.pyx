@@ -163,10 +163,10 @@ cdef class ZeroOne(Loss):
             f, p, q, found = f + size * self.k, p + size * self.k, q + size * self.k, found + size
             n -= size
 
-    cdef size_t steps_room(self) noexcept nogil:
+    cdef size_t block_steps_size(self) noexcept nogil:
         return 3 * min(self.k, <Py_ssize_t> _SHORT) * BLOCK * sizeof(double)
 
-    cdef Py_ssize_t steps(
+    cdef Py_ssize_t block_steps(
         self, Py_ssize_t n, const double* f, const double* middle, double mu, double* q, unsigned char* tight,
         Step* found, void* room
     ) noexcept nogil:
