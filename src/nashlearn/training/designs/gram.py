@@ -153,6 +153,11 @@ class Gram:
         values += self.bias
         return values
 
+    def part(self, some: np.ndarray) -> Gram:
+        """The matrix of some examples, at most ``capacity`` of them, by itself."""
+        X = self.X[some][:, some] if self.kernel.precomputed else self.X[some]
+        return Gram(self.kernel, X, self.bias, 8 * some.size**2 / 2**20)
+
     def _diagonal(self) -> np.ndarray:
         if self.kernel.precomputed:
             diagonal = np.diagonal(self.X).astype(np.float64)
@@ -221,10 +226,9 @@ class Gram:
             return self._few(some, V)
         free = np.flatnonzero(self._owner < 0)
         new = np.flatnonzero(self._slot < 0)[: free.size]
-        step = max(1, _CHUNK // (8 * self.n))
-        for start in range(0, new.size, step):
-            some, slots = new[start : start + step], free[start : start + step]
-            self._rows[slots] = self._values(some)
+        for start in range(0, new.size, self._spare):
+            some, slots = new[start : start + self._spare], free[start : start + self._spare]
+            self._fill(some, slots)
             self._slot[some], self._owner[slots] = slots, some
         found = np.empty((self.n, V.shape[1]))
         found[self._owner] = self._rows @ V
