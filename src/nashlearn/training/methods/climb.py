@@ -179,11 +179,12 @@ def _sweep_set(
     """
     problem, span, other = run.problem, run.problem.span, None
     shares = problem.omega[chosen] / run.alpha
-    K, before, Q = problem.gram.square(chosen), C[chosen], state.Q[chosen]
+    before, Q = C[chosen], state.Q[chosen]
     truth = problem.truth()[chosen]
     exact = chosen.size > _NEWTON_LIMIT or not np.isfinite(enough)
-    looks = _passes(run, state, C, chosen, K, Q, near, enough)
+    looks = _passes(run, state, C, chosen, Q, near, enough)
     if chosen.size and not exact and not _IDLE * chosen.size < looks < _LOOKS * chosen.size:
+        K = problem.gram.square(chosen)
         outside = span.scores(state.KC[:, chosen].T - K @ span.reduce(before), C) - span.scores(0.0, before)
         game = problem.game.part(chosen)
         part = WorkingSet(game, span, run.alpha, K, truth, problem.omega[chosen], np.ascontiguousarray(outside))
@@ -203,8 +204,7 @@ def _sweep_set(
 
 
 def _passes(
-    run: Run, state: ClimbState, C: np.ndarray, chosen: np.ndarray, K: np.ndarray, Q: np.ndarray, near: np.ndarray,
-    enough: float,
+    run: Run, state: ClimbState, C: np.ndarray, chosen: np.ndarray, Q: np.ndarray, near: np.ndarray, enough: float
 ) -> float:  # fmt: skip
     """Greedy visits of the chosen examples, which overwrite ``Q`` and what the intercept is held at; the looks."""
     problem, span, gram = run.problem, run.problem.span, run.problem.gram
@@ -213,8 +213,7 @@ def _passes(
     free, sums = (gram.bias - own if own > 0.0 else 0.0), C.sum(axis=0)
     before = sums.copy()
     # Visits wait for memory: half the bytes are half the time, and later rounds mend what rounding spoils.
-    single = np.subtract(K, free, out=np.empty(K.shape, np.float32), casting="same_kind")
-    rows, W = span.square(single, state.KC[:, chosen], C)
+    rows, W = span.square(gram.square(chosen, free, np.float32), state.KC[:, chosen], C)
     active, first, classes = span.lists(near[chosen])
     most = 0.0
     if np.isfinite(enough):

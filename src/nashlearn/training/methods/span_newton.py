@@ -35,7 +35,7 @@ from nashlearn.training.methods.search import first_descent
 
 __all__ = ["ROUNDED", "Point", "Tempered", "drawing_chances"]
 
-_STEPS = 200
+_TURNS = 4
 _PIVOTS = 4  # directions in the scores of one example at most
 _DRAWN = 1.5  # directions, over the cube root of the operations of a product: a factor costs about as much
 _FEW = 600.0  # whose factor takes no time
@@ -43,7 +43,7 @@ _ROUNDS = 3  # in which chances above 1 are spread over the others
 _LENGTHS = 8
 _SEARCHES = 6
 _CLOSE = 0.02
-_INEXACT = 0.01
+_ALIKE = 1e-12  # ratio of eigenvalues below which functions are the same
 _SHORTEST = 1e-8
 ROUNDED = 1e-13  # relative change of an objective that may be rounding
 
@@ -94,23 +94,38 @@ class Tempered:
         """The coefficients of labels ``q``, ``omega (y - q) / alpha``."""
         return (self.problem.omega / self.problem.alpha)[:, None] * (self.truth - q)
 
-    def stepped(
-        self, here: Point, r: np.ndarray, Ar: np.ndarray, left: float, rng: np.random.Generator
-    ) -> Point | None:
-        """The best point of a Newton step from one of gradient ``r``, and longer or shorter coefficients; None if none.
+    def round(self, here: Point, r: Pair, enough: float, rng: np.random.Generator) -> Point:
+        """A point that is better than one of gradient ``r``, or has a gap of ``enough``; the same where none is found.
 
-        Conjugate gradients leave at most the share ``left`` of ``<r, A r>``.
+        Steps solve one equation of drawn directions each, and are best in the span of that solution, the step before
+        and the coefficients themselves. Cost: a product with ``A`` for each.
         """
-        step = self._solved(here.found, (-r, -Ar), left, self._drawn(here.found, rng))
+        problem, near = self.problem, self._drawn(here.found, rng)
+        last: tuple[Pair, ...] = ()
+        for turn in range(_TURNS):
+            if turn:
+                own = self.own(here.found.q)
+                r = problem.alpha * (here.C - own), problem.alpha * (here.scores - problem.scores(own))
+            if float(np.vdot(*r)) <= 2.0 * problem.alpha * enough:
+                break
+            there = self._best(here, (near(r), (here.C, here.scores), *last))
+            if there is here:
+                break
+            last = ((there.C - here.C, there.scores - here.scores),)
+            here = there
+        return here
+
+    def _best(self, here: Point, pairs: tuple[Pair, ...]) -> Point:
+        """Nearly the best point in the span of a few functions, by Newton's method; no product with ``A`` is made."""
         there = here
         for _ in range(_SEARCHES):
-            found = self._searched(there, (step, (here.C, here.scores)))
+            found = self._searched(there, pairs)
             if found is None:
                 break
             there, gained = found, there.value - found.value
             if gained <= _CLOSE * (here.value - found.value):
                 break
-        return None if there is here else there
+        return there
 
     def _searched(self, here: Point, pairs: tuple[Pair, ...]) -> Point | None:
         """The point after a Newton step in the span of a few functions: no product with ``A`` is made."""
@@ -118,8 +133,10 @@ class Tempered:
         change = self.problem.omega[:, None] * (found.q - self.truth)
         slopes = np.array([alpha * np.vdot(a, here.scores) + np.vdot(Aa, change) for a, Aa in pairs])
         bent = [self._bend(found, Aa.copy()) for _, Aa in pairs]
-        H = np.array([[alpha * np.vdot(a, Ab) + np.vdot(Ab, one) for _, Ab in pairs] for (a, _), one in zip(pairs, bent, strict=True)])
-        t = -np.linalg.lstsq(H, slopes, rcond=1e-12)[0]
+        H = np.array([[alpha * np.vdot(a, Ab) + np.vdot(one, Ab) for _, Ab in pairs]
+                      for (a, _), one in zip(pairs, bent, strict=True)])  # fmt: skip
+        size = np.sqrt(np.maximum(np.diagonal(H), np.finfo(np.float64).tiny))  # steps may be tiny beside coefficients
+        t = -np.linalg.lstsq(H / np.outer(size, size), slopes / size, rcond=_ALIKE)[0] / size
         slope = float(slopes @ t)
         if not slope < 0.0:  # all is rounding
             return None
@@ -139,40 +156,6 @@ class Tempered:
         turn_rows(self.problem.game.params.compiled(), self.mu, found.q, found.p, scores)
         scores *= self.problem.omega[:, None]
         return scores
-
-    def _solved(self, found: Equilibrium, b: Pair, left: float, near: Solver) -> Pair:
-        """``d`` with ``H d = b``, but for a residual whose square is at most the share ``left`` of that of ``b``.
-
-        ``near`` solves an equation much like it. As rounding makes that inexact, directions are made conjugate to the
-        last one explicitly [notay2000]_.
-        """
-        alpha = self.problem.alpha
-        r, Ar = b[0].copy(), b[1].copy()
-        x, Ax = np.zeros_like(r), np.zeros_like(r)
-        d, Ad = near((r, Ar))
-        first, energy = float(np.vdot(r, Ar)), float(np.vdot(r, Ad))
-        for _ in range(_STEPS):
-            bent = self._bend(found, Ad.copy())
-            Ah = self.problem.scores(bent)
-            Ah += alpha * Ad
-            bent += alpha * d
-            curvature = float(np.vdot(Ad, bent))
-            if not curvature > 0.0:  # all is rounding
-                break
-            length = float(np.vdot(r, Ad)) / curvature
-            x += length * d
-            Ax += length * Ad
-            r -= length * bent
-            Ar -= length * Ah
-            z, Az = near((r, Ar))
-            if not (np.vdot(r, Ar) > left * first or np.vdot(r, Az) > _INEXACT * energy):
-                break
-            along = float(np.vdot(bent, Az)) / curvature
-            d *= -along
-            d += z
-            Ad *= -along
-            Ad += Az
-        return x, Ax
 
     def _drawn(self, found: Equilibrium, rng: np.random.Generator) -> Solver:
         """The solution of the Newton equation of drawn directions at these equilibria."""

@@ -29,8 +29,7 @@ _FLOOR = 0.1
 _ENOUGH = 0.02  # and to this relative gap
 _STEPS = 30
 _FALLS = 0.5  # ratio of gaps by which a step is worth another where rounding hides what it gains
-_INEXACT = 0.1  # of the gradient's size may be left by conjugate gradients
-_SPARE = 0.3  # of the gap that is wanted may be left of it in any case
+_SPARE = 0.9  # of the gap that is wanted may be left of it in any case
 
 
 @dataclass
@@ -83,10 +82,9 @@ class TemperedSpan(RowMethod):
         objective = Tempered(run.problem, self.smoothing)
         here = objective.at(state.C, state.scores)
         gap = max(state.primal - state.dual, np.finfo(np.float64).tiny)
-        left = max(_INEXACT**2, _SPARE * run.progress.tol * state.primal / gap)
-        r, Ar = run.alpha * (state.C - state.own), run.alpha * (state.scores - state.spread)
-        there = objective.stepped(here, r, Ar, left, run.rng)
-        if there is None:
+        r = run.alpha * (state.C - state.own), run.alpha * (state.scores - state.spread)
+        there = objective.round(here, r, _SPARE * run.progress.tol * state.primal, run.rng)
+        if there is here:
             state.over = True
             return state, None
         arrived, offer = self._arrived(run, there.C, there.scores)
@@ -153,12 +151,10 @@ class TemperedSpan(RowMethod):
         for _ in range(_STEPS):
             r = problem.alpha * (here.C - part.own(here.found.q))
             Ar = problem.scores(r)
-            gap = float(np.vdot(r, Ar)) / (2.0 * problem.alpha)
-            if gap <= _ENOUGH * here.value:
+            if float(np.vdot(r, Ar)) <= 2.0 * problem.alpha * _ENOUGH * here.value:
                 break
-            left = max(_INEXACT**2, _SPARE * _ENOUGH * here.value / gap)
-            there = part.stepped(here, r, Ar, left, run.rng)
-            if there is None:
+            there = part.round(here, (r, Ar), _ENOUGH * here.value, run.rng)
+            if there is here:
                 break
             here = there
         return here.C
