@@ -209,10 +209,10 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path):
 
     whole, path = solve(fresh(), 0.3, tol=1e-8), tmp_path / "run"
     with pytest.warns(ConvergenceWarning):
-        begun = solve(fresh(), 0.3, tol=1e-8, max_iter=2, checkpoint=Checkpoint(path, "this"))
+        begun = solve(fresh(), 0.3, tol=1e-8, max_iter=1, checkpoint=Checkpoint(path, "this"))
     went_on = solve(fresh(), 0.3, tol=1e-8, checkpoint=Checkpoint(path, "this"))
-    assert went_on.rounds[:3] == begun.rounds and abs(went_on.n_iter - whole.n_iter) <= 1  # rows are kept elsewhere
-    assert whole.n_iter > 2 and went_on.objective == pytest.approx(whole.objective, rel=2e-8)
+    assert went_on.rounds[:2] == begun.rounds and abs(went_on.n_iter - whole.n_iter) <= 1  # rows are kept elsewhere
+    assert whole.n_iter > 1 and went_on.objective == pytest.approx(whole.objective, rel=2e-8)
 
 
 def test_an_interrupt_before_the_first_point_leaves_coefficients_that_are_evaluated(monkeypatch):

@@ -1,4 +1,4 @@
-"""Newton steps for tempered games in the span of a kernel, by conjugate gradients.
+"""Steps for tempered games in the span of a kernel: Newton's equation of a part of the curvature, then a search.
 
 With scores ``A c``, ``A`` the Gram matrix as the span has it, the objective over coefficients ``c`` and its gradient in
 the space of functions, again by coefficients, are
@@ -6,15 +6,15 @@ the space of functions, again by coefficients, are
     P(c) = alpha/2 <c, A c> + sum_i omega_i (F_mu((A c)_i) - <(A c)_i, y_i>),        r = alpha c + omega (q - y),
 
 and a Newton step solves ``H d = -r``, ``H = alpha I + omega J A``, in the functions' own inner product ``<a, A b>``.
-That takes one product with ``A`` for each step of conjugate gradients, as ``A d`` is a sum of products that were made.
 
 The curvature is a sum over directions in the scores of examples, ``omega J = sum_a u_a u_a'``. Some hundreds of them,
-drawn by their size and made longer by as much as they are rare, rows of ``U``, have nearly the same sum. Their own
-equation,
+drawn by their size and made longer by as much as they are rare, rows of ``U``, have nearly the same sum [rudi2017]_.
+Their own equation is solved by Cholesky's factors,
 
-    (alpha I + U' U A) z = r,        z = (r - U' v) / alpha,        (alpha I + U A U') v = U A r,
+    (alpha I + U' U A) z = r,        z = (r - U' v) / alpha,        (alpha I + U A U') v = U A r.
 
-is solved by Cholesky's factors, and leaves a handful of steps for the whole [rudi2017]_.
+A step is the best one in the span of ``z``, the last step and ``c``, as in conjugate gradients [notay2000]_. With a
+function its scores ``A z`` are known too, and a search among them costs no product: each step takes one, for ``r``.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from nashlearn.training.methods.search import first_descent
 
 __all__ = ["ROUNDED", "Point", "Tempered", "drawing_chances"]
 
-_TURNS = 4
+_TURNS = 4  # steps with the same directions
 _PIVOTS = 4  # directions in the scores of one example at most
 _DRAWN = 1.5  # directions, over the cube root of the operations of a product: a factor costs about as much
 _FEW = 600.0  # whose factor takes no time
 _ROUNDS = 3  # in which chances above 1 are spread over the others
-_LENGTHS = 8
-_SEARCHES = 6
-_CLOSE = 0.02
+_LENGTHS = 8  # of the first coefficients that are tried
+_SEARCHES = 6  # Newton steps in a span at most,
+_CLOSE = 0.02  # or until one brings less than this part of all
 _ALIKE = 1e-12  # ratio of eigenvalues below which functions are the same
 _SHORTEST = 1e-8
 ROUNDED = 1e-13  # relative change of an objective that may be rounding

@@ -1,11 +1,11 @@
-"""Training of tempered games in the span of a kernel: truncated Newton, first on parts of the data, then on all.
+"""Training of tempered games in the span of a kernel, first on parts of the data, then on all.
 
 Steps are those of :mod:`nashlearn.training.methods.span_newton`. The labels ``q`` of any point have coefficients
 ``omega (y - q) / alpha`` of their own, and so bound the optimum from below; with the gradient ``r`` at ``c``,
 
     P(c) - D(q) = <r, A r> / (2 alpha) + sum_i omega_i gap_i.
 
-All examples are support vectors. Cost: O(n^2 k) a product with the Gram matrix; a dozen or two make a gap of 1e-3.
+All examples are support vectors. Cost: O(n^2 k) a product with the Gram matrix; a dozen make a gap of 1e-3.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["TemperedSpan"]
 _PARTS = (16, 6, 3)  # training begins on parts of the data: one in so many,
 _LEAST = 100  # of so many examples at least,
 _ROOM = 0.125  # of the room for the Gram matrix at most,
-_FLOOR = 0.1
+_FLOOR = 0.1  # of the mean error is added to all when examples are drawn by theirs,
 _ENOUGH = 0.02  # and to this relative gap
 _STEPS = 30
 _FALLS = 0.5  # ratio of gaps by which a step is worth another where rounding hides what it gains
@@ -61,7 +61,7 @@ class TemperedSpanState:
 
 
 class TemperedSpan(RowMethod):
-    """Truncated Newton on a kernel problem whose game is smoothed by ``smoothing``, in units of its costs."""
+    """Steps near Newton's on a kernel problem whose game is smoothed by ``smoothing``, in units of its costs."""
 
     needs = ("gram", "span", "game", "omega", "truth", "part", "scores", "all_scores", "exact_scores", "error_at")
     states = (TemperedSpanState,)
@@ -77,7 +77,7 @@ class TemperedSpan(RowMethod):
         return self._arrived(run, C, run.problem.scores(C))
 
     def update(self, run: Run, state: TemperedSpanState) -> tuple[TemperedSpanState, Offer | None]:
-        """A Newton step."""
+        """A round of steps."""
         run.progress.n_iter += 1
         objective = Tempered(run.problem, self.smoothing)
         here = objective.at(state.C, state.scores)
