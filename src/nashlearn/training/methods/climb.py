@@ -31,7 +31,8 @@ _FIRST = 8  # the first working set is a random part of the data: one in so many
 _ENOUGH = 1e-2  # part of the most promising gain of a working set below which none is worth a visit
 _LEFT = 0.02  # part of the gap that gains of that size may leave, were all examples to promise them
 _FINE = 4.0  # or this times the relative gap that is wanted, where that is less: the last digits ask for more
-_LOOKS = 1000  # looks at each example of a working set before Newton's method takes over
+_VISITS = 1e-3  # relative gap for which visits are made where more is allowed: Newton's method costs more than they do
+_LOOKS = 500  # looks at each example of a working set before Newton's method takes over
 _OWN = 0.1  # part of the kernel's own diagonal that an intercept may add to it in visits
 _SPREAD = 64  # examples that share what an intercept is corrected by
 _IDLE = 10  # and where fewer are left that win anything
@@ -96,7 +97,7 @@ class Climb(RowMethod):
         some = np.sort(
             run.rng.choice(gram.n, min(max(min(gram.n, 2 * k), gram.n // _FIRST), gram.capacity), replace=False)
         )
-        other = _sweep_set(run, state, C, some, np.ones((gram.n, k), np.bool_), np.inf)
+        other = _sweep_set(run, state, C, some, np.ones((gram.n, k), np.bool_), np.inf, np.inf)
         return state, _certified(run, state, C, other)
 
     def update(self, run: Run, state: ClimbState) -> tuple[ClimbState, Offer | None]:
@@ -115,8 +116,8 @@ class Climb(RowMethod):
             return state, None
         new = chosen.size - np.count_nonzero(C[chosen].any(axis=1))
         rest = 0.03 * progress.apparent_gap if new > _FEW * chosen.size else 0.0
-        enough = max(0.3 * progress.tol, rest) * progress.primal
-        other = _sweep_set(run, state, C, chosen, near, enough)
+        enough, visits = (max(0.3 * tol, rest) * progress.primal for tol in (progress.tol, min(progress.tol, _VISITS)))
+        other = _sweep_set(run, state, C, chosen, near, enough, visits)
         return state, _certified(run, state, C, other)
 
 
@@ -171,9 +172,12 @@ def _working_set(C: np.ndarray, promise: np.ndarray, capacity: int) -> np.ndarra
 
 
 def _sweep_set(
-    run: Run, state: ClimbState, C: np.ndarray, chosen: np.ndarray, near: np.ndarray, enough: float
-) -> Candidate | None:
+    run: Run, state: ClimbState, C: np.ndarray, chosen: np.ndarray, near: np.ndarray, enough: float,
+    visits: float,
+) -> Candidate | None:  # fmt: skip
     """Dual ascent over the chosen examples, to a gap of their own of ``enough``; push what changed to all scores.
+
+    Visits go on until they promise no more than is a part of ``visits``.
 
     Overwrites their rows of the coefficients ``C``. Returns other coefficients, where there are better ones.
     """
@@ -182,7 +186,7 @@ def _sweep_set(
     before, Q = C[chosen], state.Q[chosen]
     truth = problem.truth()[chosen]
     exact = chosen.size > _NEWTON_LIMIT or not np.isfinite(enough)
-    looks = _passes(run, state, C, chosen, Q, near, enough)
+    looks = _passes(run, state, C, chosen, Q, near, visits)
     if chosen.size and not exact and not _IDLE * chosen.size < looks < _LOOKS * chosen.size:
         K = problem.gram.square(chosen)
         outside = span.scores(state.KC[:, chosen].T - K @ span.reduce(before), C) - span.scores(0.0, before)
