@@ -105,7 +105,7 @@ class _Gaussian:
 
 
 def _write(pairs: _Gaussian, A: np.ndarray, out: np.ndarray, slots: np.ndarray, bias: float) -> None:
-    """The values for rows ``A``, plus ``bias``, into these rows of ``out``, without a copy where they are neighbours."""
+    """The values for rows ``A``, plus ``bias``, into these rows of ``out``: at once where they are neighbours."""
     if slots[-1] - slots[0] == slots.size - 1:
         pairs(A, out[slots[0] : slots[-1] + 1], bias)
         return
@@ -307,7 +307,7 @@ class Gram:
         for start in range(0, kept.size, step):  # a copy of all would double the memory
             part = kept[start : start + step]
             K[part] = self._rows[np.ix_(slots[part], wanted)] - less
-        values = self._against(wanted) if missing.size else None
+        values = self._against(wanted if missing.size else wanted[:0])
         for start in range(0, missing.size, step):
             part = missing[start : start + step]
             K[part] = values(wanted[part]) - less

@@ -19,6 +19,8 @@ from nashlearn.training.rounding import EXTRA, UNIT, rounding
 
 __all__ = ["KernelProblem", "SpanCumulative", "SpanPerClass", "SpanShared"]
 
+_BLOCK = 512  # rows of a matrix that are multiplied at once
+
 
 class SpanPerClass:
     """One function per class."""
@@ -48,7 +50,9 @@ class SpanPerClass:
     def covariance(self, K: np.ndarray, U: np.ndarray, owner: np.ndarray) -> np.ndarray:
         """``U A U'`` for directions ``U`` in the scores of their owners."""
         M = U @ U.T
-        M *= K[np.ix_(owner, owner)]
+        for start in range(0, owner.size, _BLOCK):  # as large a matrix again would double the memory
+            part = slice(start, start + _BLOCK)
+            M[part] *= K[np.ix_(owner[part], owner)]
         return M
 
     def covariance_diagonal(self, K: np.ndarray, U: np.ndarray, owner: np.ndarray) -> np.ndarray:
