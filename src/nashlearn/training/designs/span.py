@@ -240,7 +240,7 @@ class KernelProblem:
     def scores(self, C: np.ndarray) -> np.ndarray:
         """Scores of the training data at coefficients ``C``: one matrix product, less exact than :meth:`products`.
 
-        Those that :meth:`all_scores` has found last are kept, and read-only.
+        Read-only where they were kept (:meth:`keep`), as the last ones that were certified are.
         """
         if self._seen is not None and np.array_equal(C, self._seen[0]):
             return self._seen[1]
@@ -254,9 +254,13 @@ class KernelProblem:
             (self.span.scores(np.ascontiguousarray(KC[:, m * i : m * i + m]), C), self.scores_error(C))
             for i, C in enumerate(several)
         ]
-        found[0][0].flags.writeable = False
-        self._seen = several[0].copy(), found[0][0]
+        self.keep(several[0], found[0][0])
         return found
+
+    def keep(self, C: np.ndarray, scores: np.ndarray) -> None:
+        """Keep the scores of coefficients that are likely to be asked for again; read-only from now on."""
+        scores.flags.writeable = False
+        self._seen = C.copy(), scores
 
     def exact_scores(self, *several: np.ndarray) -> list[tuple[np.ndarray, float]]:
         """The same by :meth:`products`."""

@@ -83,7 +83,7 @@ class Candidate(NamedTuple):
 class Climb(RowMethod):
     """Dual ascent on working sets of a kernel problem."""
 
-    needs = ("gram", "span", "game", "omega", "truth", "products", "push", "dual", "error_at")
+    needs = ("gram", "span", "game", "omega", "truth", "products", "push", "dual", "error_at", "keep")
     states = (ClimbState,)
 
     def init(self, run: Run) -> tuple[ClimbState, Offer | None]:
@@ -145,7 +145,7 @@ def _certificate(run: Run, state: ClimbState, C: np.ndarray, other: Candidate | 
     problem = run.problem
     scores = np.ascontiguousarray(problem.span.scores(state.KC.T, C))
     dual = problem.dual(state.Q, C, scores)
-    best, best_C, error = np.inf, C, 0.0
+    best, best_C, best_scores, error = np.inf, C, scores, 0.0
     own = Candidate(C, scores, state.error)
     for one in (own,) if other is None else (other,) if other.instead else (own, other):
         half = 0.5 * run.alpha * float(np.vdot(one.C, one.scores))
@@ -154,9 +154,11 @@ def _certificate(run: Run, state: ClimbState, C: np.ndarray, other: Candidate | 
         if relative_gap(value, dual) < _NEAR * run.progress.tol:
             value, s = ray.best(1.0, _RAY)
         if value < best:
-            best, best_C = value, s * one.C
-            error = problem.error_at(best_C, s * one.scores, s * one.error)
+            best, best_C, best_scores = value, s * one.C, s * one.scores
+            error = problem.error_at(best_C, best_scores, s * one.error)
     dual_error = problem.error_at(C, scores, state.error, state.Q)
+    if best < run.progress.primal:
+        problem.keep(best_C, best_scores)
     return Offer(best_C, best, dual, error, dual_error)
 
 
