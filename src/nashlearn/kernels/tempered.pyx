@@ -9,7 +9,9 @@ and ``p`` is optimal where it takes options of least cost ``(L q)_i`` alone. The
     F_mu(f) - f_y = <p, L_y> - mu log q_y.
 """
 
-from nashlearn.kernels.checks cimport DOUBLE, SINGLE, Kind, extent, is_single, matrix, matrix_out, vector_out
+from libc.math cimport INFINITY, sqrt
+from libc.string cimport memset
+from nashlearn.kernels.checks cimport DOUBLE, SINGLE, Kind, extent, is_single, matrix, matrix_out, vector, vector_out
 from nashlearn.kernels.loss cimport Certificate, Loss
 from nashlearn.kernels.scratch cimport Scratch, doubles
 
@@ -19,6 +21,8 @@ ctypedef fused real:
 
 cdef enum:
     _PIECE = 64  # rows that are played at a time
+
+cdef double _FLAT = 1e-12  # curvature, times mu, that is none
 
 
 cdef struct Rows:  # of one type, which the function that reads them knows
@@ -147,3 +151,60 @@ def turn_rows(Loss loss not None, double mu, q, p, v):
         for i in range(n):
             loss.at(i)
             loss.turn(mu, q_at + i * k, p_at + i * loss.options, v_at + i * k, room.at)
+
+
+cdef void _turned(
+    Loss loss, double mu, const double* q, const double* p, Py_ssize_t most, double* U, void* room
+) noexcept nogil:
+    """The first rows ``u_a`` (most, k) of a factor, ``J = sum_a u_a u_a'``, by Cholesky's method from likely labels on."""
+    cdef Py_ssize_t a, b, c, pivot, k = loss.k
+    cdef double root, last = INFINITY
+    cdef Py_ssize_t before = -1
+    cdef double* u
+    for a in range(most):
+        pivot, u = -1, U + a * k
+        memset(u, 0, k * sizeof(double))
+        for c in range(k):  # the next label by its probability, the first of equals
+            if (q[c] < last or (q[c] == last and c > before)) and (pivot < 0 or q[c] > q[pivot]):
+                pivot = c
+        if pivot < 0:
+            continue
+        last, before = q[pivot], pivot
+        u[pivot] = 1.0
+        loss.turn(mu, q, p, u, room)
+        for b in range(a):
+            root = U[b * k + pivot]
+            for c in range(k):
+                u[c] -= root * U[b * k + c]
+        if u[pivot] <= _FLAT / mu:
+            memset(u, 0, k * sizeof(double))
+            continue
+        root = 1.0 / sqrt(u[pivot])
+        for c in range(k):
+            u[c] *= root
+
+
+def turn_directions(Loss loss not None, double mu, omega, q, p, U):
+    """Factor each row's Jacobian ``J`` of ``q`` in the scores, ``omega_i J_i = sum_a U_ia U_ia'``, but for what is left out.
+
+    ``U`` (n most, k) holds ``most`` directions for each row: those of its likeliest labels, 0 where there are fewer.
+    Cost: as many products with ``J``.
+    """
+    cdef Py_ssize_t i, c, n = extent(q, "q", 0), k = loss.k
+    cdef Py_ssize_t most = extent(U, "U", 0) // n if n else 0
+    cdef const double* share = <const double*> vector(omega, "omega", DOUBLE, n)
+    cdef const double* q_at = <const double*> matrix(q, "q", DOUBLE, n, k)
+    cdef const double* p_at = <const double*> matrix(p, "p", DOUBLE, n, loss.options)
+    cdef double* out = <double*> matrix_out(U, "U", DOUBLE, n * most, k)
+    cdef Scratch room = Scratch(loss.room_size())
+    cdef double root
+    if not mu > 0.0:
+        raise ValueError(f"mu must be positive; got {mu}")
+    loss = loss.own(n)
+    with nogil:
+        for i in range(n):
+            loss.at(i)
+            _turned(loss, mu, q_at + i * k, p_at + i * loss.options, most, out + i * most * k, room.at)
+            root = sqrt(share[i])
+            for c in range(most * k):
+                out[i * most * k + c] *= root

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ _NAMED = ("rbf", "poly", "laplacian")
 _INDEFINITE = 1e-8  # an eigenvalue below minus this share of the largest is no rounding
 _PROBE = 500
 _CHUNK = 1 << 20  # bytes of kernel values computed together
+_WIDE = 1 << 24  # bytes of data that are held in double precision for it
 _SPARE = 1 << 24  # bytes of rows that are made for a product and not kept
 
 
@@ -103,6 +104,16 @@ class _Gaussian:
         return values
 
 
+def _write(pairs: _Gaussian, A: np.ndarray, out: np.ndarray, slots: np.ndarray, bias: float) -> None:
+    """The values for rows ``A``, plus ``bias``, into these rows of ``out``: at once where they are neighbours."""
+    if slots[-1] - slots[0] == slots.size - 1:
+        pairs(A, out[slots[0] : slots[-1] + 1], bias)
+        return
+    step = max(1, _CHUNK // (8 * out.shape[1]))
+    for start in range(0, slots.size, step):
+        out[slots[start : start + step]] = pairs(A[start : start + step], bias=bias)
+
+
 def _is_finite(value: Any) -> bool:
     """Whether this is a number that a float can hold."""
     try:
@@ -142,7 +153,10 @@ class Gram:
         self.diagonal = self._diagonal()
 
     def _values(self, rows: np.ndarray) -> np.ndarray:
-        return self.between(rows, slice(None))
+        """Rows that are not kept."""
+        values = np.empty((rows.size, self.n))
+        self._compute(rows, values, np.arange(rows.size))
+        return values
 
     def between(self, rows: np.ndarray, columns: Any) -> np.ndarray:
         """The matrix between some examples and others, none of which is kept."""
@@ -152,6 +166,11 @@ class Gram:
             values = self.kernel(self.X[rows], self.X[columns])
         values += self.bias
         return values
+
+    def part(self, some: np.ndarray) -> Gram:
+        """The matrix of some examples, at most ``capacity`` of them, by itself."""
+        X = self.X[some][:, some] if self.kernel.precomputed else self.X[some]
+        return Gram(self.kernel, X, self.bias, 8 * some.size**2 / 2**20)
 
     def _diagonal(self) -> np.ndarray:
         if self.kernel.precomputed:
@@ -189,18 +208,32 @@ class Gram:
         missing = wanted[self._slot[wanted] < 0]
         if missing.size:
             slots = self._free(missing.size)
-            self._fill(missing, slots)
+            self._compute(missing, self._rows, slots)
             self._slot[missing], self._owner[slots], self._used[slots] = slots, missing, self._round
         return self._slot[wanted]
 
-    def _fill(self, missing: np.ndarray, slots: np.ndarray) -> None:
-        """Compute rows into their slots, without a copy where these are neighbours."""
-        if slots[-1] - slots[0] == slots.size - 1 and self.kernel.gaussian and not sp.issparse(self.X):
-            if self._pairs is None:
-                self._pairs = self.kernel.bound(self.X)
-            self._pairs(self.X[missing], self._rows[slots[0] : slots[-1] + 1], self.bias)
+    def _compute(self, rows: np.ndarray, out: np.ndarray, slots: np.ndarray) -> None:
+        """Compute rows into these of ``out``, some at a time: all of them might be as large as what is kept."""
+        if self.kernel.gaussian and not sp.issparse(self.X):
+            A = self.X[rows]
+            for columns, pairs in self._bounds():
+                _write(pairs, A, out[:, columns], slots, self.bias)
+            return
+        for start in range(0, rows.size, self._spare):
+            some = slice(start, start + self._spare)
+            out[slots[some]] = self.between(rows[some], slice(None))
+
+    def _bounds(self) -> Iterator[tuple[slice, _Gaussian]]:
+        """The kernel bound to the data, which it needs in double precision: to a part at a time where that is large."""
+        step = max(1, _WIDE // (8 * (self.X.shape[1] + 2)))
+        if self._pairs is not None:
+            yield slice(None), self._pairs
+        elif step >= self.n:
+            self._pairs = self.kernel.bound(self.X)
+            yield slice(None), self._pairs
         else:
-            self._rows[slots] = self._values(missing)
+            for start in range(0, self.n, step):
+                yield slice(start, start + step), self.kernel.bound(self.X[start : start + step])
 
     def _free(self, count: int) -> np.ndarray:
         """Slots for new rows: unused ones, then those used longest ago."""
@@ -221,11 +254,10 @@ class Gram:
             return self._few(some, V)
         free = np.flatnonzero(self._owner < 0)
         new = np.flatnonzero(self._slot < 0)[: free.size]
-        step = max(1, _CHUNK // (8 * self.n))
-        for start in range(0, new.size, step):
-            some, slots = new[start : start + step], free[start : start + step]
-            self._rows[slots] = self._values(some)
-            self._slot[some], self._owner[slots] = slots, some
+        if new.size:
+            slots = free[: new.size]
+            self._compute(new, self._rows, slots)
+            self._slot[new], self._owner[slots] = slots, new
         found = np.empty((self.n, V.shape[1]))
         found[self._owner] = self._rows @ V
         others = np.flatnonzero(self._slot < 0)
@@ -263,18 +295,30 @@ class Gram:
                 found += V[start : start + step].T @ self._rows[slots[start : start + step]]
         return np.ascontiguousarray(found.T)
 
-    def square(self, wanted: np.ndarray) -> np.ndarray:
-        """The principal submatrix of some examples, from kept rows where there are any; no others are kept for it."""
+    def square(self, wanted: np.ndarray, less: float = 0.0, dtype: Any = np.float64) -> np.ndarray:
+        """The principal submatrix of some examples less a constant, from kept rows where there are any.
+
+        No others are kept for it.
+        """
         slots = self._slot[wanted]
         kept, missing = np.flatnonzero(slots >= 0), np.flatnonzero(slots < 0)
-        K = np.empty((wanted.size, wanted.size))
+        K = np.empty((wanted.size, wanted.size), dtype)
         step = max(1, _SPARE // (8 * max(wanted.size, 1)))
         for start in range(0, kept.size, step):  # a copy of all would double the memory
             part = kept[start : start + step]
-            K[part] = self._rows[np.ix_(slots[part], wanted)]
-        if missing.size:
-            K[missing] = self.between(wanted[missing], wanted)
+            K[part] = self._rows[np.ix_(slots[part], wanted)] - less
+        values = self._against(wanted if missing.size else wanted[:0])
+        for start in range(0, missing.size, step):
+            part = missing[start : start + step]
+            K[part] = values(wanted[part]) - less
         return K
+
+    def _against(self, columns: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """What maps examples to their part of the matrix in these columns."""
+        if self.kernel.gaussian and not sp.issparse(self.X):
+            pairs = self.kernel.bound(self.X[columns])
+            return lambda rows: pairs(self.X[rows], bias=self.bias)
+        return lambda rows: self.between(rows, columns)
 
     def push(self, slots: np.ndarray, coefficients: np.ndarray, KC: np.ndarray, lost: np.ndarray | None = None) -> None:
         """Add the kept rows times their coefficients (rows, m) to ``KC`` (m, n).

@@ -20,6 +20,8 @@ from nashlearn.training.rounding import EXTRA, UNIT, rounding
 
 __all__ = ["KernelProblem", "SpanCumulative", "SpanPerClass", "SpanShared"]
 
+_BLOCK = 512  # rows of a matrix that are multiplied at once
+
 
 class SpanPerClass:
     """One function per class."""
@@ -49,7 +51,9 @@ class SpanPerClass:
     def covariance(self, K: np.ndarray, U: np.ndarray, owner: np.ndarray) -> np.ndarray:
         """``U A U'`` for directions ``U`` in the scores of their owners."""
         M = U @ U.T
-        M *= K[np.ix_(owner, owner)]
+        for start in range(0, owner.size, _BLOCK):  # as large a matrix again would double the memory
+            part = slice(start, start + _BLOCK)
+            M[part] *= K[np.ix_(owner[part], owner)]
         return M
 
     def covariance_diagonal(self, K: np.ndarray, U: np.ndarray, owner: np.ndarray) -> np.ndarray:
@@ -74,7 +78,33 @@ class SpanPerClass:
         return order, *listed(near, order)
 
 
-class SpanShared:
+class _OneFunction:
+    """What one function with offsets has, whichever coefficients :meth:`above` says that they are for."""
+
+    offset: float
+
+    def above(self, C: np.ndarray) -> np.ndarray:
+        """The coefficients of thresholds."""
+        raise NotImplementedError
+
+    def reduce(self, C: np.ndarray) -> np.ndarray:
+        """The coefficients that multiply the Gram matrix, (n, 1)."""
+        return self.above(C).sum(axis=1, keepdims=True)
+
+    def offsets(self, C: np.ndarray) -> np.ndarray:
+        """What each threshold adds to the function."""
+        return self.offset * self.above(C).sum(axis=0)
+
+    def covariance(self, K: np.ndarray, U: np.ndarray, owner: np.ndarray) -> np.ndarray:
+        """``U A U'`` for directions ``U`` in the scores of their owners."""
+        V = self.above(U)
+        total = V.sum(axis=1)
+        M = K[np.ix_(owner, owner)] * total * total[:, None]
+        M += self.offset * (V @ V.T)
+        return M
+
+
+class SpanShared(_OneFunction):
     """One function with ``m`` offsets, for losses that are a sum over scores: each is visited on its own.
 
     ``constant`` is the feature that each offset sees.
@@ -90,10 +120,6 @@ class SpanShared:
         """The coefficients of thresholds, (n, m)."""
         return C
 
-    def reduce(self, C: np.ndarray) -> np.ndarray:
-        """The coefficients that multiply the Gram matrix, (n, 1)."""
-        return C.sum(axis=1, keepdims=True)
-
     def scores(self, KC: np.ndarray, C: np.ndarray) -> np.ndarray:
         """Scores from the Gram matrix times the reduced coefficients."""
         return KC + self.offsets(C)
@@ -101,13 +127,6 @@ class SpanShared:
     def square(self, K: np.ndarray, KC: np.ndarray, C: np.ndarray) -> tuple[Any, np.ndarray]:
         """Rows and "weights" of a working set for the sweeps."""
         return SharedSquare(K, self.offset), np.concatenate([KC[0], self.offsets(C)])[None, :]
-
-    def covariance(self, K: np.ndarray, U: np.ndarray, owner: np.ndarray) -> np.ndarray:
-        """``U A U'`` for directions ``U`` in the scores of their owners."""
-        total = U.sum(axis=1)
-        M = K[np.ix_(owner, owner)] * total * total[:, None]
-        M += self.offset * (U @ U.T)
-        return M
 
     def covariance_diagonal(self, K: np.ndarray, U: np.ndarray, owner: np.ndarray) -> np.ndarray:
         """The diagonal of :meth:`covariance`."""
@@ -129,17 +148,13 @@ class SpanShared:
         offsets = self.offsets(C)
         return C if (np.diff(offsets) <= 0.0).all() else C[:, np.argsort(-offsets, kind="stable")]
 
-    def offsets(self, C: np.ndarray) -> np.ndarray:
-        """What each threshold adds to the function, (m,)."""
-        return self.offset * C.sum(axis=0)
-
     def lists(self, near: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Examples to visit and the class of each visit."""
         n = near.shape[0]
         return np.repeat(np.arange(n), self.k), np.arange(n * self.k + 1), np.tile(np.arange(self.k), n)
 
 
-class SpanCumulative:
+class SpanCumulative(_OneFunction):
     """One function ``g`` with ``k - 1`` offsets for ``k`` ordered labels: score ``j`` is ``sum_{l < j} g(x) + b_l``.
 
     Coefficients (n, k) are those of label scores; their sums over the labels above each threshold multiply ``K``.
@@ -154,14 +169,6 @@ class SpanCumulative:
     def above(self, C: np.ndarray) -> np.ndarray:
         """The coefficients (n, k - 1) of thresholds: those of all labels above each."""
         return np.cumsum(C[:, :0:-1], axis=1)[:, ::-1]
-
-    def reduce(self, C: np.ndarray) -> np.ndarray:
-        """The coefficients that multiply the Gram matrix, (n, 1)."""
-        return self.above(C).sum(axis=1, keepdims=True)
-
-    def offsets(self, C: np.ndarray) -> np.ndarray:
-        """What each threshold adds to the function, (k - 1,)."""
-        return self.offset * self.above(C).sum(axis=0)
 
     def scores(self, KC: np.ndarray, C: np.ndarray) -> np.ndarray:
         """Scores from the Gram matrix times the reduced coefficients."""
@@ -195,6 +202,8 @@ class KernelProblem:
     complete = True  # every row has a label
     small = False  # a Gram matrix has no size at which its limits are cheap
     shared = False
+    narrow = False
+    _seen: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -226,13 +235,43 @@ class KernelProblem:
         sizes = np.sqrt(np.maximum(self.gram.diagonal, 0.0))
         return float((sizes[chosen] @ np.abs(change)).max(initial=0.0) * sizes.max())
 
+    def part(self, some: np.ndarray, omega: np.ndarray) -> KernelProblem:
+        """The problem of some examples, with shares of their own."""
+        return KernelProblem(self.gram.part(some), self.y[some], omega, self.alpha, self.game.part(some), self.span)
+
     def scores(self, C: np.ndarray) -> np.ndarray:
-        """Scores of the training data at coefficients ``C``: one matrix product, less exact than :meth:`products`."""
+        """Scores of the training data at coefficients ``C``: one matrix product, less exact than :meth:`products`.
+
+        Read-only where they were kept (:meth:`keep`), as the last ones that were certified are.
+        """
+        if self._seen is not None and np.array_equal(C, self._seen[0]):
+            return self._seen[1]
         return self.span.scores(self.gram.product(self.span.reduce(C)), C)
 
     def sum_scores(self, C: np.ndarray, term: Callable[[slice, np.ndarray], Any], add: Callable[[Any], object]) -> None:
         """Call ``add`` with what ``term`` makes of the scores at ``C``, all at once."""
         add(term(slice(None), self.scores(C)))
+
+    def all_scores(self, *several: np.ndarray) -> list[tuple[np.ndarray, float]]:
+        """:meth:`scores` and :meth:`scores_error` of several coefficients, by one pass; the first ones are kept."""
+        m = self.span.functions
+        KC = self.gram.product(np.hstack([self.span.reduce(C) for C in several]))
+        found = [
+            (self.span.scores(np.ascontiguousarray(KC[:, m * i : m * i + m]), C), self.scores_error(C))
+            for i, C in enumerate(several)
+        ]
+        self.keep(several[0], found[0][0])
+        return found
+
+    def keep(self, C: np.ndarray, scores: np.ndarray) -> None:
+        """Keep the scores of coefficients that are likely to be asked for again; read-only from now on."""
+        scores.flags.writeable = False
+        self._seen = C.copy(), scores
+
+    def exact_scores(self, *several: np.ndarray) -> list[tuple[np.ndarray, float]]:
+        """The same by :meth:`products`."""
+        found = [self.products(C) for C in several]
+        return [(self.span.scores(KC.T, C), wrong) for C, (KC, wrong) in zip(several, found, strict=True)]
 
     def scores_error(self, C: np.ndarray) -> float:
         """How wrong rounding may have made the product behind :meth:`scores`."""

@@ -31,7 +31,8 @@ _FIRST = 8  # the first working set is a random part of the data: one in so many
 _ENOUGH = 1e-2  # part of the most promising gain of a working set below which none is worth a visit
 _LEFT = 0.02  # part of the gap that gains of that size may leave, were all examples to promise them
 _FINE = 4.0  # or this times the relative gap that is wanted, where that is less: the last digits ask for more
-_LOOKS = 1000  # looks at each example of a working set before Newton's method takes over
+_VISITS = 1e-3  # relative gap for which visits are made where more is allowed: Newton's method costs more than they do
+_LOOKS = 500  # looks at each example of a working set before Newton's method takes over
 _OWN = 0.1  # part of the kernel's own diagonal that an intercept may add to it in visits
 _SPREAD = 64  # examples that share what an intercept is corrected by
 _IDLE = 10  # and where fewer are left that win anything
@@ -82,7 +83,7 @@ class Candidate(NamedTuple):
 class Climb(RowMethod):
     """Dual ascent on working sets of a kernel problem."""
 
-    needs = ("gram", "span", "game", "omega", "truth", "products", "push", "dual", "error_at")
+    needs = ("gram", "span", "game", "omega", "truth", "products", "push", "dual", "error_at", "keep")
     states = (ClimbState,)
 
     def init(self, run: Run) -> tuple[ClimbState, Offer | None]:
@@ -96,7 +97,7 @@ class Climb(RowMethod):
         some = np.sort(
             run.rng.choice(gram.n, min(max(min(gram.n, 2 * k), gram.n // _FIRST), gram.capacity), replace=False)
         )
-        other = _sweep_set(run, state, C, some, np.ones((gram.n, k), np.bool_), np.inf)
+        other = _sweep_set(run, state, C, some, np.ones((gram.n, k), np.bool_), np.inf, np.inf)
         return state, _certified(run, state, C, other)
 
     def update(self, run: Run, state: ClimbState) -> tuple[ClimbState, Offer | None]:
@@ -115,8 +116,8 @@ class Climb(RowMethod):
             return state, None
         new = chosen.size - np.count_nonzero(C[chosen].any(axis=1))
         rest = 0.03 * progress.apparent_gap if new > _FEW * chosen.size else 0.0
-        enough = max(0.3 * progress.tol, rest) * progress.primal
-        other = _sweep_set(run, state, C, chosen, near, enough)
+        enough, visits = (max(0.3 * tol, rest) * progress.primal for tol in (progress.tol, min(progress.tol, _VISITS)))
+        other = _sweep_set(run, state, C, chosen, near, enough, visits)
         return state, _certified(run, state, C, other)
 
 
@@ -144,7 +145,7 @@ def _certificate(run: Run, state: ClimbState, C: np.ndarray, other: Candidate | 
     problem = run.problem
     scores = np.ascontiguousarray(problem.span.scores(state.KC.T, C))
     dual = problem.dual(state.Q, C, scores)
-    best, best_C, error = np.inf, C, 0.0
+    best, best_C, best_scores, error = np.inf, C, scores, 0.0
     own = Candidate(C, scores, state.error)
     for one in (own,) if other is None else (other,) if other.instead else (own, other):
         half = 0.5 * run.alpha * float(np.vdot(one.C, one.scores))
@@ -153,9 +154,11 @@ def _certificate(run: Run, state: ClimbState, C: np.ndarray, other: Candidate | 
         if relative_gap(value, dual) < _NEAR * run.progress.tol:
             value, s = ray.best(1.0, _RAY)
         if value < best:
-            best, best_C = value, s * one.C
-            error = problem.error_at(best_C, s * one.scores, s * one.error)
+            best, best_C, best_scores = value, s * one.C, s * one.scores
+            error = problem.error_at(best_C, best_scores, s * one.error)
     dual_error = problem.error_at(C, scores, state.error, state.Q)
+    if best < run.progress.primal:
+        problem.keep(best_C, best_scores)
     return Offer(best_C, best, dual, error, dual_error)
 
 
@@ -171,19 +174,23 @@ def _working_set(C: np.ndarray, promise: np.ndarray, capacity: int) -> np.ndarra
 
 
 def _sweep_set(
-    run: Run, state: ClimbState, C: np.ndarray, chosen: np.ndarray, near: np.ndarray, enough: float
-) -> Candidate | None:
+    run: Run, state: ClimbState, C: np.ndarray, chosen: np.ndarray, near: np.ndarray, enough: float,
+    visits: float,
+) -> Candidate | None:  # fmt: skip
     """Dual ascent over the chosen examples, to a gap of their own of ``enough``; push what changed to all scores.
+
+    Visits go on until they promise no more than is a part of ``visits``.
 
     Overwrites their rows of the coefficients ``C``. Returns other coefficients, where there are better ones.
     """
     problem, span, other = run.problem, run.problem.span, None
     shares = problem.omega[chosen] / run.alpha
-    K, before, Q = problem.gram.square(chosen), C[chosen], state.Q[chosen]
+    before, Q = C[chosen], state.Q[chosen]
     truth = problem.truth()[chosen]
     exact = chosen.size > _NEWTON_LIMIT or not np.isfinite(enough)
-    looks = _passes(run, state, C, chosen, K, Q, near, enough)
+    looks = _passes(run, state, C, chosen, Q, near, visits)
     if chosen.size and not exact and not _IDLE * chosen.size < looks < _LOOKS * chosen.size:
+        K = problem.gram.square(chosen)
         outside = span.scores(state.KC[:, chosen].T - K @ span.reduce(before), C) - span.scores(0.0, before)
         game = problem.game.part(chosen)
         part = WorkingSet(game, span, run.alpha, K, truth, problem.omega[chosen], np.ascontiguousarray(outside))
@@ -203,8 +210,7 @@ def _sweep_set(
 
 
 def _passes(
-    run: Run, state: ClimbState, C: np.ndarray, chosen: np.ndarray, K: np.ndarray, Q: np.ndarray, near: np.ndarray,
-    enough: float,
+    run: Run, state: ClimbState, C: np.ndarray, chosen: np.ndarray, Q: np.ndarray, near: np.ndarray, enough: float
 ) -> float:  # fmt: skip
     """Greedy visits of the chosen examples, which overwrite ``Q`` and what the intercept is held at; the looks."""
     problem, span, gram = run.problem, run.problem.span, run.problem.gram
@@ -213,8 +219,7 @@ def _passes(
     free, sums = (gram.bias - own if own > 0.0 else 0.0), C.sum(axis=0)
     before = sums.copy()
     # Visits wait for memory: half the bytes are half the time, and later rounds mend what rounding spoils.
-    single = np.subtract(K, free, out=np.empty(K.shape, np.float32), casting="same_kind")
-    rows, W = span.square(single, state.KC[:, chosen], C)
+    rows, W = span.square(gram.square(chosen, free, np.float32), state.KC[:, chosen], C)
     active, first, classes = span.lists(near[chosen])
     most = 0.0
     if np.isfinite(enough):

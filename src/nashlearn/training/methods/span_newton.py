@@ -1,4 +1,4 @@
-"""Newton steps for tempered games in the span of a kernel, by conjugate gradients.
+"""Steps for tempered games in the span of a kernel: Newton's equation of a part of the curvature, then a search.
 
 With scores ``A c``, ``A`` the Gram matrix as the span has it, the objective over coefficients ``c`` and its gradient in
 the space of functions, again by coefficients, are
@@ -6,36 +6,49 @@ the space of functions, again by coefficients, are
     P(c) = alpha/2 <c, A c> + sum_i omega_i (F_mu((A c)_i) - <(A c)_i, y_i>),        r = alpha c + omega (q - y),
 
 and a Newton step solves ``H d = -r``, ``H = alpha I + omega J A``, in the functions' own inner product ``<a, A b>``.
-That takes one product with ``A`` for each step of conjugate gradients, as ``A d`` is a sum of products that were made.
 
-A random part of the examples has nearly the same curvature: its own equation, ``H_s z = r`` with
+The curvature is a sum over directions in the scores of examples, ``omega J = sum_a u_a u_a'``. Some hundreds of them,
+drawn by their size and made longer by as much as they are rare, rows of ``U``, have nearly the same sum [rudi2017]_.
+Their own equation is solved by Cholesky's factors,
 
-    z = (r - v) / alpha,        (alpha I + omega_s J A_ss) v = omega_s J (A r)_s,       v on the part alone,
+    (alpha I + U' U A) z = r,        z = (r - U' v) / alpha,        (alpha I + U A U') v = U A r.
 
-is solved for a small share of the cost, and leaves few steps for the whole [rudi2017]_.
+A step is the best one in the span of ``z``, the last step and ``c``, as in conjugate gradients [notay2000]_. With a
+function its scores ``A z`` are known too, and a search among them costs no product: each step takes one, for ``r``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.linalg as sl
 
 from nashlearn.game import Equilibrium
-from nashlearn.kernels.tempered import turn_rows
+from nashlearn.kernels.newton import combine
+from nashlearn.kernels.tempered import turn_directions, turn_rows
+from nashlearn.training.methods.ray import Ray
 from nashlearn.training.methods.search import first_descent
 
-__all__ = ["ROUNDED", "Part", "Point", "Tempered"]
+__all__ = ["ROUNDED", "Point", "Tempered", "drawing_chances"]
 
-_STEPS = 200
-_PART_STEPS = 60
-_SHARP = 1e-3  # squared residual that a part's equation may leave, times alpha over the largest curvature
+_TURNS = 4  # steps with the same directions
+_PIVOTS = 4  # directions in the scores of one example at most
+_DRAWN = 1.5  # directions, over the cube root of the operations of a product: a factor costs about as much
+_FEW = 600.0  # whose factor takes no time
+_ROUNDS = 3  # in which chances above 1 are spread over the others
+_LENGTHS = 8  # of the first coefficients that are tried
+_SEARCHES = 6  # Newton steps in a span at most,
+_CLOSE = 0.02  # or until one brings less than this part of all
+_ALIKE = 1e-12  # ratio of eigenvalues below which functions are the same
 _SHORTEST = 1e-8
 ROUNDED = 1e-13  # relative change of an objective that may be rounding
 
 Pair = tuple[np.ndarray, np.ndarray]  # coefficients ``a`` and ``A a``
+Solver = Callable[[Pair], Pair]
 
 
 class Point(NamedTuple):
@@ -49,118 +62,147 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Tempered:
-    """The tempered objective of some examples. ``spread`` maps coefficients (n, k) to scores."""
+    """The tempered objective of a kernel problem with smoothing ``mu``."""
 
-    game: Any
+    problem: Any
     mu: float
-    alpha: float
-    omega: np.ndarray
-    truth: np.ndarray
-    spread: Callable[[np.ndarray], np.ndarray]
+
+    @cached_property
+    def truth(self) -> np.ndarray:
+        """The labels as vertices."""
+        return self.problem.truth()
 
     def at(self, C: np.ndarray, scores: np.ndarray, start: Equilibrium | None = None) -> Point:
         """The point at coefficients ``C``, whose scores are these."""
-        found = self.game.equilibria(scores, self.mu, start=start)
-        loss = float(self.omega @ (found.value + found.gap - np.einsum("ij,ij->i", scores, self.truth)))
-        return Point(C, scores, 0.5 * self.alpha * float(np.vdot(C, scores)) + loss, found)
+        problem = self.problem
+        found = problem.game.equilibria(scores, self.mu, start=start)
+        loss = float(problem.omega @ (found.value + found.gap - np.einsum("ij,ij->i", scores, self.truth)))
+        return Point(C, scores, 0.5 * problem.alpha * float(np.vdot(C, scores)) + loss, found)
+
+    def begun(self) -> Point:
+        """The best multiple of the coefficients ``y - mean y``, whose sum is 0: an intercept plays no part."""
+        problem = self.problem
+        C = problem.omega[:, None] * (self.truth - problem.omega @ self.truth / problem.omega.sum())
+        scores = problem.scores(C)
+        half = 0.5 * problem.alpha * float(np.vdot(C, scores))
+        ray = Ray(problem.game, scores, self.truth, problem.omega, half, smoothing=self.mu)
+        s = (self.mu + problem.game.scale) / max(float(np.abs(scores).max()), 1e-300)
+        s = ray.best(s, _LENGTHS)[1]
+        return self.at(s * C, s * scores)
 
     def own(self, q: np.ndarray) -> np.ndarray:
         """The coefficients of labels ``q``, ``omega (y - q) / alpha``."""
-        return (self.omega / self.alpha)[:, None] * (self.truth - q)
+        return (self.problem.omega / self.problem.alpha)[:, None] * (self.truth - q)
 
-    def stepped(
-        self, here: Point, r: np.ndarray, Ar: np.ndarray, left: float, part: Part | None = None
-    ) -> Point | None:
-        """The point after a Newton step from one of gradient ``r``; None where no step helps.
+    def round(self, here: Point, r: Pair, enough: float, rng: np.random.Generator) -> Point:
+        """A point that is better than one of gradient ``r``, or has a gap of ``enough``; the same where none is found.
 
-        Conjugate gradients leave at most the share ``left`` of ``<r, A r>``.
+        Steps solve one equation of drawn directions each, and are best in the span of that solution, the step before
+        and the coefficients themselves. Cost: a product with ``A`` for each.
         """
-        solve = None if part is None else part.solver(here.found)
-        step, spread = self.solved(here.found, (-r, -Ar), left, _STEPS, solve)
-        slope = float(np.vdot(r, spread))
+        problem, near = self.problem, self._drawn(here.found, rng)
+        last: tuple[Pair, ...] = ()
+        for turn in range(_TURNS):
+            if turn:
+                own = self.own(here.found.q)
+                r = problem.alpha * (here.C - own), problem.alpha * (here.scores - problem.scores(own))
+            if float(np.vdot(*r)) <= 2.0 * problem.alpha * enough:
+                break
+            there = self._best(here, (near(r), (here.C, here.scores), *last))
+            if there is here:
+                break
+            last = ((there.C - here.C, there.scores - here.scores),)
+            here = there
+        return here
+
+    def _best(self, here: Point, pairs: tuple[Pair, ...]) -> Point:
+        """Nearly the best point in the span of a few functions, by Newton's method; no product with ``A`` is made."""
+        there = here
+        for _ in range(_SEARCHES):
+            found = self._searched(there, pairs)
+            if found is None:
+                break
+            there, gained = found, there.value - found.value
+            if gained <= _CLOSE * (here.value - found.value):
+                break
+        return there
+
+    def _searched(self, here: Point, pairs: tuple[Pair, ...]) -> Point | None:
+        """The point after a Newton step in the span of a few functions: no product with ``A`` is made."""
+        alpha, found = self.problem.alpha, here.found
+        change = self.problem.omega[:, None] * (found.q - self.truth)
+        slopes = np.array([alpha * np.vdot(a, here.scores) + np.vdot(Aa, change) for a, Aa in pairs])
+        bent = [self._bend(found, Aa.copy()) for _, Aa in pairs]
+        H = np.array([[alpha * np.vdot(a, Ab) + np.vdot(one, Ab) for _, Ab in pairs]
+                      for (a, _), one in zip(pairs, bent, strict=True)])  # fmt: skip
+        size = np.sqrt(np.maximum(np.diagonal(H), np.finfo(np.float64).tiny))  # steps may be tiny beside coefficients
+        t = -np.linalg.lstsq(H / np.outer(size, size), slopes / size, rcond=_ALIKE)[0] / size
+        slope = float(slopes @ t)
         if not slope < 0.0:  # all is rounding
             return None
-        found = first_descent(
-            lambda t: _by_value(self.at(here.C + t * step, here.scores + t * spread, here.found)),
+        step = sum(s * a for s, (a, _) in zip(t, pairs, strict=True))
+        spread = sum(s * Aa for s, (_, Aa) in zip(t, pairs, strict=True))
+        best = first_descent(
+            lambda s: _by_value(self.at(here.C + s * step, here.scores + s * spread, found)),
             here.value,
             slope,
             shortest=_SHORTEST,
             slack=ROUNDED,
         )
-        return None if found is None else found[1][1]
+        return None if best is None else best[1][1]
 
-    def bend(self, found: Equilibrium, scores: np.ndarray) -> np.ndarray:
+    def _bend(self, found: Equilibrium, scores: np.ndarray) -> np.ndarray:
         """``omega J`` times a change of the scores, at these equilibria; overwrites ``scores``."""
-        turn_rows(self.game.params.compiled(), self.mu, found.q, found.p, scores)
-        scores *= self.omega[:, None]
+        turn_rows(self.problem.game.params.compiled(), self.mu, found.q, found.p, scores)
+        scores *= self.problem.omega[:, None]
         return scores
 
-    def solved(
-        self, found: Equilibrium, b: Pair, left: float, steps: int, near: Callable[[Pair], Pair] | None = None
-    ) -> Pair:
-        """``d`` with ``H d = b``, but for a residual whose square is at most the share ``left`` of that of ``b``.
-
-        ``near`` solves an equation much like it. As that is inexact, directions are made conjugate to the last one
-        explicitly [notay2000]_.
-        """
-        r, Ar = b[0].copy(), b[1].copy()
-        x, Ax = np.zeros_like(r), np.zeros_like(r)
-        d, Ad = (r.copy(), Ar.copy()) if near is None else near((r, Ar))
-        first = float(np.vdot(r, Ar))
-        for _ in range(steps):
-            bent = self.bend(found, Ad.copy())
-            Ah = self.spread(bent)
-            Ah += self.alpha * Ad
-            bent += self.alpha * d
-            curvature = float(np.vdot(Ad, bent))
-            if not curvature > 0.0:  # all is rounding
-                break
-            length = float(np.vdot(r, Ad)) / curvature
-            x += length * d
-            Ax += length * Ad
-            r -= length * bent
-            Ar -= length * Ah
-            if not np.vdot(r, Ar) > left * first:
-                break
-            z, Az = (r, Ar) if near is None else near((r, Ar))
-            along = float(np.vdot(bent, Az)) / curvature
-            d *= -along
-            d += z
-            Ad *= -along
-            Ad += Az
-        return x, Ax
-
-
-def _by_value(point: Point) -> tuple[float, Point]:
-    return point.value, point
-
-
-@dataclass(frozen=True)
-class Part:
-    """Some examples, their own objective, and ``everywhere``: scores of all examples from coefficients of these."""
-
-    some: np.ndarray
-    own: Tempered
-    everywhere: Callable[[np.ndarray], np.ndarray]
-    curvature: float
-
-    def solver(self, found: Equilibrium) -> Callable[[Pair], Pair]:
-        """The solution of the part's Newton equation at the equilibria of all examples."""
-        some, own, alpha = self.some, self.own, self.own.alpha
-        here = Equilibrium(
-            *(one[some] for one in (found.value, found.q, found.p, found.gap, found.entropy, found.risk))
-        )
-        left = _SHARP * alpha / (alpha + self.curvature)
+    def _drawn(self, found: Equilibrium, rng: np.random.Generator) -> Solver:
+        """The solution of the Newton equation of drawn directions at these equilibria."""
+        problem, gram, span, alpha = self.problem, self.problem.gram, self.problem.span, self.problem.alpha
+        n, k = found.q.shape
+        most = min(_PIVOTS, max(k - 1, 1))
+        U = np.empty((n * most, k))
+        turn_directions(problem.game.params.compiled(), self.mu, problem.omega, found.q, found.p, U)
+        sizes = np.einsum("ac,ac->a", U, U) * np.repeat(np.maximum(gram.diagonal - gram.bias, 0.0), most)
+        chances = drawing_chances(sizes, max(_DRAWN * (float(n) * n * k) ** (1.0 / 3.0), _FEW))
+        drawn = np.flatnonzero(rng.random(sizes.size) < chances)
+        some = np.unique(drawn // most)[: gram.capacity]
+        drawn = drawn[drawn // most <= some.max(initial=-1)]
+        owner = np.searchsorted(some, drawn // most)
+        U = U[drawn] / np.sqrt(chances[drawn])[:, None]
+        M = span.covariance(gram.square(some), U, owner)
+        np.einsum("jj->j", M)[:] += alpha
+        factor = sl.cho_factor(M.T, lower=True, overwrite_a=True, check_finite=False)
 
         def solve(b: Pair) -> Pair:
             r, Ar = b
-            bent = own.bend(here, Ar[some])
-            v, _ = own.solved(here, (bent, own.spread(bent)), left, _PART_STEPS)
+            v, out = np.einsum("ac,ac->a", U, Ar[some[owner]]), np.empty((some.size, k))
+            combine(U, owner, sl.cho_solve(factor, v, check_finite=False), out)
             z = r.copy()
-            z[some] -= v
-            Az = Ar - self.everywhere(v)
+            z[some] -= out
             z /= alpha
+            Az = Ar - span.scores(gram.columns(some, span.reduce(out)), out)
             Az /= alpha
             return z, Az
 
         return solve
+
+
+def drawing_chances(sizes: np.ndarray, wanted: float, sure: np.ndarray | bool = False) -> np.ndarray:
+    """Chances in proportion to sizes, as far as they are no more than 1, whose sum is what is wanted.
+
+    Those that are ``sure`` have a chance of 1.
+    """
+    chances = np.where(sure, 1.0, np.zeros_like(sizes))
+    for _ in range(_ROUNDS):
+        free = chances < 1.0
+        total, left = float(sizes[free].sum()), wanted - np.count_nonzero(~free)
+        if not (total > 0.0 and left > 0.0):
+            break
+        chances[free] = np.minimum(sizes[free] * (left / total), 1.0)
+    return chances
+
+
+def _by_value(point: Point) -> tuple[float, Point]:
+    return point.value, point

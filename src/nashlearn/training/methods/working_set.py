@@ -28,7 +28,7 @@ __all__ = ["WorkingSet", "newton_on_set"]
 _STEPS = 80
 _SHORT, _SHORT_STEPS = 0.1, 3  # so many steps below this length, and the problem is made smoother
 _SMOOTHER = 4.0
-_FACTOR_LIMIT = 1500  # directions up to which factors are faster than conjugate gradients
+_FACTOR_LIMIT = 4000  # directions up to which the equation is factored, 128 MB: steps that are inexact become short
 _CG_STEPS = 200
 _INEXACT = 0.1
 _SHORTEST = 1e-8
@@ -155,7 +155,7 @@ def _by_factor(part: WorkingSet, U: np.ndarray, owner: np.ndarray, b: np.ndarray
     """``(alpha I + U A U')^-1 b`` by Cholesky's factors."""
     M = part.span.covariance(part.K, U, owner)
     np.einsum("jj->j", M)[:] += part.alpha
-    factor = sl.cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
+    factor = sl.cho_factor(M.T, lower=True, overwrite_a=True, check_finite=False)
     return sl.cho_solve(factor, b, check_finite=False)
 
 
