@@ -16,6 +16,7 @@ PARTS = (
     "growth",
     "memory",
     "start",
+    "threads",
     "matching",
     "trees",
     "treebank",

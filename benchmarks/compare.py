@@ -2,7 +2,7 @@
 
 Jobs use public names only, so that they run in both. Each checkout has a process of one thread; the two take turns at
 a job, which has run before, so that compiled code is loaded. What counts is the ratio of the least times, and whether
-both end at the same certified value. Then this checkout's jobs of several threads are timed with one and with two.
+both end at the same certified value. :mod:`benchmarks.threads` times several threads.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import argparse
 import json
 import math
 import os
-import subprocess
 import sys
 import time
 import warnings
@@ -27,7 +26,8 @@ sys.path.insert(1, str(ROOT))  # for processes of the other checkout, whose firs
 
 from benchmarks import report  # noqa: E402
 from benchmarks.__main__ import PAGE  # noqa: E402
-from benchmarks.compare_jobs import JOBS, THREADED, Job  # noqa: E402
+from benchmarks.compare_jobs import JOBS, Job  # noqa: E402
+from benchmarks.measure import Worker  # noqa: E402
 
 TURNS = 5  # of each checkout at a job
 MORE = 3  # times as many where the ratio is above LIMIT
@@ -65,18 +65,17 @@ def _turn(job: Job, calls: int) -> tuple[float, float]:
 
 
 def work() -> None:
-    """Make and time the jobs that are asked for, a JSON list a line: a name, and threads where it is one of several."""
+    """Make and time the jobs that are asked for, a name in JSON a line."""
     import nashlearn
 
     warnings.simplefilter("ignore")
     print(json.dumps(str(Path(nashlearn.__file__).parent)), flush=True)
     made: dict[str, tuple[Job, int]] = {}
     for line in sys.stdin:
-        name, *threads = json.loads(line)
         if line not in made:
-            made = {key: value for key, value in made.items() if json.loads(key)[0] == name}
+            made = {}
             try:
-                job = THREADED[name](*threads) if threads else JOBS[name]()
+                job = JOBS[json.loads(line)]()
                 began = time.process_time()
                 value, gap = _judge(job())
             except (ImportError, FileNotFoundError) as missing:
@@ -92,68 +91,39 @@ def work() -> None:
             print(json.dumps({"cpu": cpu, "wall": wall}), flush=True)
 
 
-class Worker:
-    """A process of a checkout that is asked for one thing at a time."""
-
-    def __init__(self, root: Path):
-        environment = {**os.environ, **SETTINGS, "PYTHONPATH": str(root / "src")}
-        command = [sys.executable, str(Path(__file__)), "--work"]
-        self._process = subprocess.Popen(
-            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        where = self._read()
-        if not where.startswith(str(root)):
-            raise RuntimeError(f"another nashlearn than that of {root} was imported: {where}")
-
-    def _read(self) -> Any:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError("the process that runs a job has ended; what it said is above")
-        return json.loads(line)
-
-    def ask(self, *what: Any) -> None:
-        """Ask for a job to be made, if it is new, or else to be timed."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(what) + "\n")
-        self._process.stdin.flush()
-
-    def told(self, *what: Any) -> Seen:
-        """Ask, and wait for what it says."""
-        self.ask(*what)
-        return self._read()
-
-    def close(self) -> None:
-        """End the process."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
+def _worker(root: Path) -> Worker:
+    """A process of a checkout."""
+    environment = {**SETTINGS, "PYTHONPATH": str(root / "src")}
+    worker = Worker([str(Path(__file__)), "--work"], environment)
+    where = worker.said()
+    if not where.startswith(str(root)):
+        raise RuntimeError(f"another nashlearn than that of {root} was imported: {where}")
+    return worker
 
 
-def _in_turns(asked: dict[str, tuple[Worker, tuple[Any, ...]]], clock: str) -> dict[str, Seen]:
+def _in_turns(pair: dict[str, Worker], name: str) -> dict[str, Seen]:
     """Least times of two; more turns where the second's is above the limit. Nothing where a package or data miss."""
-    found = {side: worker.told(*what) for side, (worker, what) in asked.items()}
+    found = {side: worker.told(name) for side, worker in pair.items()}
     missing = [one["missing"] for one in found.values() if "missing" in one]
     if missing:
-        print(f"{next(iter(asked.values()))[1][0]}: not run: {missing[0]}", flush=True)
+        print(f"{name}: not run: {missing[0]}", flush=True)
         return {}
     turns = FEW if max(one["seconds"] for one in found.values()) > LONG else TURNS
     for one in found.values():
         one["cpu"] = one["wall"] = math.inf
     for _ in range(MORE):
         for turn in range(turns):
-            for side in sorted(asked, reverse=bool(turn % 2)):
-                worker, what = asked[side]
-                seen = worker.told(*what)
-                found[side] |= {name: min(seen[name], found[side][name]) for name in ("cpu", "wall")}
+            for side in sorted(pair, reverse=bool(turn % 2)):
+                seen = pair[side].told(name)
+                found[side] |= {clock: min(seen[clock], found[side][clock]) for clock in ("cpu", "wall")}
         before, now = found.values()
-        if now[clock] <= LIMIT * before[clock]:
+        if now["cpu"] <= LIMIT * before["cpu"]:
             break
     return found
 
 
 def _compared(pair: dict[str, Worker], name: str) -> Seen:
-    found = _in_turns({side: (worker, (name,)) for side, worker in pair.items()}, "cpu")
+    found = _in_turns(pair, name)
     if not found:
         return found
     before, now = found["before"], found["now"]
@@ -161,20 +131,11 @@ def _compared(pair: dict[str, Worker], name: str) -> Seen:
     return {"job": name, "ratio": now["cpu"] / before["cpu"], **found}
 
 
-def _threaded(worker: Worker, name: str) -> Seen:
-    found = _in_turns({"one": (worker, (name, 1)), "two": (worker, (name, 2))}, "wall")
-    if not found:
-        return found
-    speed_up = found["one"]["wall"] / found["two"]["wall"]
-    print(f"{name:60s} {found['one']['wall']:9.3g} s {found['two']['wall']:9.3g} s {speed_up:6.2f}", flush=True)
-    return {"job": name, "speed_up": speed_up, **found}
-
-
 def _mean(records: list[Seen]) -> float:
     return math.exp(sum(math.log(one["ratio"]) for one in records) / len(records))
 
 
-def _tables(records: list[Seen], threads: list[Seen], other: str) -> list[dict[str, Any]]:
+def _tables(records: list[Seen], other: str) -> list[dict[str, Any]]:
     def certified(one: Seen) -> str:
         return f"{one['value']:.8g}" + ("" if math.isnan(one["gap"]) else f", {one['gap']:.0e}")
 
@@ -203,25 +164,17 @@ def _tables(records: list[Seen], threads: list[Seen], other: str) -> list[dict[s
     ]
     columns = ["row", "before", "now", "now / before", "value and gap before", "now"]
     each = "Values are objectives, sums of games' values, or weighted sums of what is returned, with the largest gap."
-    tables = [
+    return [
         report.table("Against the version before", note, ["part", "rows", "mean", "least", "most"], summary),
         report.table("Row by row", each, columns, rows),
     ]
-    if threads:
-        rows = []
-        for one in threads:
-            walls = [report.seconds(one[count]["wall"]) for count in ("one", "two")]
-            rows.append([one["job"], *walls, f"{one['speed_up']:.2f}"])
-        note = "Wall clock of this version, least of interleaved turns."
-        tables.append(report.table("Two threads", note, ["job", "one thread", "two", "speed-up"], rows))
-    return tables
 
 
 def _run(root: Path, names: list[str], at_once: int) -> list[Seen]:
     """All jobs, so many at a time, each by a pair of processes."""
     pairs: SimpleQueue[dict[str, Worker]] = SimpleQueue()
     for _ in range(at_once):
-        pairs.put({"before": Worker(root), "now": Worker(ROOT)})
+        pairs.put({"before": _worker(root), "now": _worker(ROOT)})
 
     def one(name: str) -> Seen:
         pair = pairs.get()
@@ -254,15 +207,12 @@ def main() -> None:
     wanted = tuple(arguments.jobs) or ("",)
     names = [name for name in JOBS if name.startswith(wanted)]
     records = _run(arguments.other.resolve(), names, arguments.at_once)
-    worker = Worker(ROOT)
-    threads = [seen for name in THREADED if name.startswith(wanted) and (seen := _threaded(worker, name))]
-    worker.close()
-    tables = _tables(records, threads, arguments.called)
+    tables = _tables(records, arguments.called)
     for one in tables:
         print(report.show(one))
     if not arguments.jobs:
         everything = {"other": arguments.called, "at_once": arguments.at_once, "load": os.getloadavg()[0]}
-        report.save("compare", tables, {**everything, "rows": records, "threads": threads})
+        report.save("compare", tables, {**everything, "rows": records})
         report.write_page(PAGE)
     return None
 

@@ -1,4 +1,4 @@
-"""Data that :mod:`benchmarks.compare_jobs` draws: the same at each call."""
+"""Data that :mod:`benchmarks.compare_jobs` and :mod:`benchmarks.threads` draw: the same at each call."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["costs", "grids", "pairs", "rows", "sequences", "trees"]
+__all__ = ["costs", "grids", "pairs", "rows", "sentences", "sequences", "trees", "words"]
 
 
 def rows(n: int, d: int, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -51,3 +51,34 @@ def trees(n: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
     y = [np.r_[0, [rng.integers(1, i + 1) for i in range(1, size)]] for size in rng.integers(4, 20, size=n)]
     X = [np.eye(len(one) + 1)[one][:, :, None] + 1.5 * rng.normal(size=(len(one), len(one) + 1, 5)) for one in y]
     return X, y
+
+
+def words(n: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Words of 3 to 14 letters, each a noisy picture of 128 pixels; a letter often has the same successors."""
+    rng = np.random.default_rng(6)
+    pictures, after = rng.random((26, 128)) < 0.3, rng.dirichlet(np.full(26, 0.2), size=26).cumsum(axis=1)
+    y = []
+    for size in rng.integers(3, 15, size=n):
+        word = [int(rng.integers(26))]
+        for chance in rng.random(size - 1):
+            word.append(min(int(np.searchsorted(after[word[-1]], chance)), 25))
+        y.append(np.array(word))
+    return [(pictures[one] ^ (rng.random((one.size, 128)) < 0.25)).astype(float) for one in y], y
+
+
+def sentences(n: int) -> list[Any]:
+    """Sentences of 4 to 39 tokens: words of a few thousand, a dozen tags, heads that are near."""
+    from nashlearn.datasets.conllu import Sentence
+
+    rng = np.random.default_rng(7)
+    tags = ["VERB", "PUNCT", "NOUN", "ADJ", "ADP", "DET", "ADV", "PRON", "AUX", "PROPN", "NUM", "CCONJ"]
+    made = []
+    for size in rng.integers(4, 40, size=n):
+        word = np.minimum(rng.zipf(1.3, size=size), 5000)
+        head = [0, *(max(1, at - int(rng.geometric(0.4)) + 1) for at in range(1, size))]
+        rows = [
+            [str(i + 1), f"w{w}", f"l{w // 2}", tags[w % 12], f"x{w % 40}", f"f{w % 30}", str(head[i]), "dep", "_", "_"]
+            for i, w in enumerate(word.tolist())
+        ]
+        made.append(Sentence(rows))
+    return made

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks import compare_data as drawn
 
-__all__ = ["JOBS", "THREADED", "Job"]
+__all__ = ["JOBS", "Job"]
 
 Job = Callable[[], Any]
 TAGGING = {"alpha": 1e-4, "smoothing": 0.5}
@@ -362,16 +362,4 @@ JOBS: dict[str, Callable[[], Job]] = {
         *(_of_torch, _of_estimators),
     )
     for name, make in of()
-}
-
-THREADED: dict[str, Callable[[int], Job]] = {
-    "rows: zero_one, 400,000 × 10": lambda jobs: _game(lambda games: games.zero_one(10), (400_000, 10), n_jobs=jobs),
-    "rows: costs, 100,000 × 10": lambda jobs: _game(lambda of: of.cost(drawn.costs(10)), (100_000, 10), n_jobs=jobs),
-    "matchings: 200 of 20": lambda jobs: _game(lambda games: games.matching(20), (200, 20, 20), n_jobs=jobs),
-    "trees: 400 of 15": lambda jobs: _game(lambda games: games.arborescence(15), (400, 15, 16), n_jobs=jobs),
-    "chains: strategies, 2,000 words": lambda jobs: _letters(2000, "strategy", n_jobs=jobs),
-    "tagger: 3,000 words, 20 iterations": lambda jobs: _letters(3000, **TAGGING, max_iter=20, tol=1e-9, n_jobs=jobs),
-    "matcher: 300 pairs of sets": lambda jobs: _fit("NashMatcher", partial(drawn.pairs, 300), alpha=1e-2, n_jobs=jobs),
-    "parser: 300 sentences": lambda jobs: _fit("NashParser", partial(drawn.trees, 300), alpha=1e-2, n_jobs=jobs),
-    "hashed parser: 1,000 sentences": lambda jobs: _treebank(1000, n_jobs=jobs),
 }

@@ -1,15 +1,19 @@
-"""Timing and memory: CPU seconds of one thread, interleaved repeats, hard caps in forked children."""
+"""Timing and memory: CPU seconds of one thread, interleaved repeats, capped children, processes that are asked."""
 
 from __future__ import annotations
 
+import json
 import multiprocessing
+import os
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Timed", "capped", "in_fresh_process", "interleaved", "per_call", "resident"]
+__all__ = ["Timed", "Worker", "capped", "in_fresh_process", "interleaved", "per_call", "resident"]
 
 Timed = tuple[float, Any]
 
@@ -109,3 +113,41 @@ def in_fresh_process(work: Callable[..., None], *arguments: Any) -> Any:
         raise RuntimeError(f"the measured process died with exit code {child.exitcode}") from None
     child.join()
     return answer
+
+
+class Worker:
+    """An interpreter that is asked for one thing at a time, in lines of JSON, and answers each with another line."""
+
+    def __init__(self, arguments: list[str], environment: dict[str, str]):
+        self._process = subprocess.Popen(
+            [sys.executable, *arguments],
+            env={**os.environ, **environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def ask(self, what: Any) -> None:
+        """Ask, and do not wait."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(what) + "\n")
+        self._process.stdin.flush()
+
+    def said(self) -> Any:
+        """Wait for the next answer."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError("the process that runs a job has ended; what it said is above")
+        return json.loads(line)
+
+    def told(self, what: Any) -> Any:
+        """Ask, and wait for the answer."""
+        self.ask(what)
+        return self.said()
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()

@@ -14,9 +14,12 @@ def cuda_losses() -> tuple[str, ...]:
     """Zero-one loss over cross-entropy: as graphs; over the compiled one; eagerly at 100 and 1,000 classes."""
     graphs = _cuda("ours, graph", "cross-entropy, graph")
     compiled = _cuda("ours, graph", "cross-entropy, compiled, graph")
-    eager = _cuda("ours", "cross-entropy", (100, 1000))
-    ends = [f"{pick(ratios):.2f}" for ratios in (graphs, compiled) for pick in (min, max)]
-    return *ends, f"{min(eager):.1f}", f"{max(eager):.1f}"
+    return tuple(f"{pick(ratios):.2f}" for ratios in (graphs, compiled, _eager("exact")) for pick in (min, max))
+
+
+def _eager(name: str) -> list[float]:
+    """Over cross-entropy, both called eagerly at 100 and 1,000 classes."""
+    return [r["seconds"][name] / r["seconds"]["cross-entropy"] for r in records("torch_launches")["records"]]
 
 
 def _microseconds(name: str) -> tuple[str, str]:
@@ -38,6 +41,17 @@ def costs_on_device() -> tuple[str, ...]:
     return *span(s["host"] / s["cost matrix"] for s in found), *span(s["cost matrix"] / s["zero-one"] for s in found)
 
 
+def structures_on_device() -> tuple[str, ...]:
+    """Milliseconds on the device, and the host's time over it: matchings, then trees."""
+    figures: list[str] = []
+    for structure in ("matchings", "trees"):
+        took = [
+            r["seconds"] for r in records("torch_structures")["cuda"] if r["structure"] == structure and r["n"] < 64
+        ]
+        figures += [*span(1e3 * s["kernel"] for s in took), *span(s["host"] / s["kernel"] for s in took)]
+    return tuple(figures)
+
+
 def large_batches() -> tuple[str, str]:
     """Ours over cross-entropy, both eager, at ten classes and at tens of thousands."""
     return span(_cuda("ours", "cross-entropy", (10, 32000, 65536, 131072)))
@@ -45,12 +59,13 @@ def large_batches() -> tuple[str, str]:
 
 def small_batches() -> tuple[str, ...]:
     """Ours in a graph and eagerly."""
-    return *_microseconds("ours, graph"), *_microseconds("ours")
+    eager = [1e6 * r["seconds"]["exact"] for r in records("torch_launches")["records"]]
+    return *_microseconds("ours, graph"), *span(eager)
 
 
-def small_batches_of_others() -> tuple[str, ...]:
-    """Cross-entropy, and a function that computes nothing."""
-    return *_microseconds("cross-entropy"), *_microseconds("nothing")
+def small_batches_over_others() -> tuple[str, ...]:
+    """The exact and the tempered game, and a function that computes nothing, over cross-entropy."""
+    return tuple(f"{pick(_eager(name)):.2f}" for name in ("exact", "tempered", "nothing") for pick in (min, max))
 
 
 def small_batches_as_graphs() -> tuple[str, str]:

@@ -2,13 +2,13 @@
 
     python -m benchmarks torch_pictures
 
-The protocol is that of :mod:`benchmarks.torch_words`, written before the run, with another task and 1,000 steps. Each
-of the first 20,000 images of MNIST is a class of its own, to be told from a copy that is moved by up to three pixels on
+The protocol is that of :mod:`benchmarks.torch_words`, written before the run, with another task and 500 steps. Each
+of the first 10,000 images of MNIST is a class of its own, to be told from a copy that is moved by up to three pixels on
 either axis and has noise of deviation 0.3 added. There are eight copies of each to train on, 10,000 copies to tune on
 and 20,000 to report; layers of 512 and 512.
 
 A first run had all 60,000 images and 400 steps: no loss learned to tell them (cross-entropy 3.5 %, the tempered head
-3.0 %), so that there are now fewer of them and more steps.
+3.0 %), so that there are now fewer of them, each seen seven times as often.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nashlearn.datasets import load_mnist
 
 __all__ = ["run"]
 
-IMAGES, COPIES, MOVE, NOISE = 20_000, 8, 3, 0.3
+IMAGES, COPIES, MOVE, NOISE = 10_000, 8, 3, 0.3
 
 
 def _task() -> Task:
@@ -31,7 +31,7 @@ def _task() -> Task:
     generator = torch.Generator("cuda").manual_seed(0)
     draws = {"train": COPIES * len(images), "dev": 10_000, "test": 20_000}
     pictures = {part: _copies(images, many, generator) for part, many in draws.items()}
-    return Task(pictures, len(images), lambda: [torch.nn.Linear(images.shape[1], HIDDEN)], 1000)
+    return Task(pictures, len(images), lambda: [torch.nn.Linear(images.shape[1], HIDDEN)], 500)
 
 
 def _copies(images: Any, many: int, generator: Any) -> tuple[Any, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ from hypothesis.extra import numpy as hnp
 from shipped_games import SIMPLEX
 
 from nashlearn import games
+from nashlearn.kernels.newton import Steps
 
 every = pytest.mark.parametrize("case", SIMPLEX, ids=lambda case: case.id)
 number = st.one_of(st.sampled_from([0.0, 0.5, 1.0, -1.0]), st.floats(-10, 10, allow_subnormal=False))
@@ -58,6 +61,54 @@ def test_prox_is_certified(case, data, a):
     assert q.min() >= 0 and abs(q.sum() - 1) <= 1e-9
     assert p.min() >= 0 and abs(p.sum() - 1) <= 1e-9
     assert -1e-12 <= relative_gap(case.L, g, a, q, p) <= 1e-10
+
+
+@every
+@given(data=st.data(), a=st.sampled_from([1e-10, 1e-4, 1e-2, 0.3, 1.0, 7.0, 1e2, 1e10]))
+def test_steps_that_share_what_they_learn_are_certified(case, data, a):
+    steps, k, m = Steps(case.game.params.compiled(), a), case.dim, len(case.options)
+    rows = [data.draw(hnp.arrays(np.float64, k, elements=number)) for _ in range(3)]
+    q, p = data.draw(starts(k)), np.array(data.draw(st.lists(st.sampled_from([0.0, 1.0]), min_size=m, max_size=m)))
+    for g in rows * 3:
+        steps.step(g, q, p)
+        assert q.min() >= 0 and abs(q.sum() - 1) <= 1e-9
+        assert p.min() >= 0 and abs(p.sum() - 1) <= 1e-9
+        assert -1e-12 <= relative_gap(case.L, g, a, q, p) <= 1e-10
+
+
+@pytest.mark.parametrize("options, k", [(3, 3), (5, 5), (7, 4), (4, 7), (12, 12)])
+@pytest.mark.parametrize("a", [1e-6, 0.03, 0.5, 20.0])
+def test_steps_end_where_single_ones_do(options, k, a):
+    rng = np.random.default_rng(options + k)
+    for L in (
+        rng.exponential(size=(options, k)),
+        rng.integers(0, 3, (options, k)).astype(float),
+        np.zeros((options, k)),
+    ):
+        params = games.cost(L).params
+        steps, Q, P = Steps(params.compiled(), a), np.full((200, k), 1.0 / k), np.zeros((200, options))
+        scores = rng.normal(size=(200, k)) + rng.choice([0.0, 1e6], size=(200, 1))
+        for _ in range(5):
+            for g, q, p in zip(scores, Q, P, strict=True):
+                alone = np.full(k, 1.0 / k)
+                prox(params, g, a, alone, np.empty(options))
+                steps.step(g, q, p)
+                assert np.abs(q - alone).max() <= 1e-12 * (1.0 + np.abs(g).max() / a)
+                assert np.abs(q.sum() - 1.0) <= 1e-12 and relative_gap(L, g, a, q, p) <= 1e-12
+            scores = scores + rng.normal(scale=0.3, size=scores.shape)
+
+
+def test_steps_are_of_a_positive_mu_and_can_be_pickled():
+    steps = Steps(games.cost(1.0 - np.eye(3)).params.compiled(), 0.5)
+    for mu in (0.0, -1.0, np.nan):
+        with pytest.raises(ValueError, match="mu must be positive"):
+            Steps(steps.loss, mu)
+    g, found = np.array([0.3, 0.2, 0.1]), []
+    for one in (steps, pickle.loads(pickle.dumps(steps))):
+        q, p = np.full(3, 1 / 3), np.zeros(3)
+        one.step(g, q, p)
+        found.append(q)
+    assert np.array_equal(*found)
 
 
 @pytest.mark.parametrize("k", [20, 50])

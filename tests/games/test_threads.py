@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
@@ -11,7 +12,7 @@ import pytest
 
 from nashlearn import games
 from nashlearn.games.batch import Batch
-from nashlearn.solvers.threads import in_threads, threads
+from nashlearn.solvers.threads import add_in_order, in_threads, threads
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to threads")
@@ -64,6 +65,26 @@ def test_an_error_reaches_the_caller_and_ends_the_work(n_jobs):
     assert len(seen) < 10_000
 
 
+def test_work_inside_of_work_is_done_though_all_threads_are_taken():
+    def outer(i):
+        return sum(threads(3)(lambda j: 10 * i + j, [(j,) for j in range(4)]))
+
+    assert threads(3)(outer, [(i,) for i in range(6)]) == [40 * i + 6 for i in range(6)]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_forked_process_has_threads_of_its_own():
+    """Those of the parent, which wait for work, are not there."""
+    assert threads(2)(abs, [(-1,), (-2,)]) == [1, 2]
+    child = os.fork()
+    if not child:
+        barrier = threading.Barrier(2, timeout=20)
+        met = threads(2)(lambda i: barrier.wait() >= 0, [(0,), (1,)])
+        os._exit(0 if met == [True, True] else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
 def test_parts_cover_all_once():
     counts = np.zeros(11, int)
 
@@ -72,6 +93,28 @@ def test_parts_cover_all_once():
 
     in_threads(work, 11, 4)
     assert (counts == 1).all()
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 5])
+def test_terms_are_added_in_their_order_whoever_is_first(n_jobs):
+    added = []
+
+    def late(i):
+        time.sleep(0.002 * (i % 3 == 0))
+        return i
+
+    add_in_order(threads(n_jobs), late, [(i,) for i in range(20)], added.append)
+    assert added == list(range(20))
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.5])
+def test_costs_of_rows_in_pieces_are_those_of_one_thread(smoothing):
+    """A row may begin with the strategies of the one before it, and so must know which that is."""
+    rng = np.random.default_rng(3)
+    game, scores = games.cost(rng.random((5, 5)) * (1 - np.eye(5))), rng.normal(size=(10_000, 5))
+    one, three = (game.solve(scores, smoothing=smoothing, n_jobs=jobs) for jobs in (1, 3))
+    for name in ("value", "q", "p", "gap"):
+        assert np.array_equal(getattr(one, name), getattr(three, name))
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.5])

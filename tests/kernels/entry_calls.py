@@ -185,8 +185,8 @@ class _Listener:
 
     def _before(self, entry: Entry, given: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """The arguments, if calls like this one are still wanted."""
-        if len(self.calls[entry.name]) >= _PER_ENTRY:
-            return None
+        if len(self.calls[entry.name]) >= _PER_ENTRY or any(getattr(value, "taken", 0) for value in given):
+            return None  # steps that have learnt from others are no function of what they were made of
         kept = tuple(map(_kept, given))
         key = entry.name, tuple(map(_shape, kept))
         if self.shapes.get(key, 0) >= _PER_SHAPE or sum(map(_numbers, kept)) > _LARGEST:

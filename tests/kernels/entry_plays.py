@@ -141,6 +141,7 @@ def _by_hand() -> None:
     q, p, scores = np.full(3, 1 / 3), np.full(3, 1 / 3), rng.normal(size=3)
     own.earned(scores, p)
     own.step(scores, 0.5, q, p)
+    newton.Steps(own, 0.5).step(scores, q, p)
     own.jacobian(0.5, q, p > 0, np.zeros((3, 3)))
     loss.certify_rows(own, scores[None], q[None], p[None], np.empty(1), np.empty(1))
     own.earned(scores, p, 0.5)

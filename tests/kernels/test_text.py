@@ -240,6 +240,10 @@ def test_parts_of_rows_that_are_not_there():
     own = Pattern(np.ones(1), one[:1], one, 1, 2, one, one[:1])
     table, row = np.ones((1, 2)), np.ones(1)
     for part in ((-1, 1), (0, 2), (1, 0)):
-        for call, given in ((own.times, (table, table)), (own.scores, (row, table)), (own.add_moments, (table, row))):
+        for call, given in (
+            (own.times, (table, table)),
+            (own.add_scores, (row, table)),
+            (own.add_moments, (table, row)),
+        ):
             with pytest.raises(ValueError, match="start and stop"):
                 call(*given, *part)

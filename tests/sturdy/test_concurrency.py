@@ -293,3 +293,20 @@ def test_thousands_of_fits_do_not_grow():
     grown = (process.memory_info().rss - before) / 2**20
     print(f"2000 fits: {grown:.1f} MB")
     assert grown < 20.0
+
+
+@pytest.mark.filterwarnings("ignore:Training stopped")
+def test_fits_agree_to_the_last_bit_whatever_linear_algebra_may_use(monkeypatch):
+    monkeypatch.setattr("joblib.cpu_count", lambda: 3)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(6000, 130)), rng.integers(20, size=6000)  # of so many classes BLAS makes the scores
+    sequences, labels = [X[i : i + 10] for i in range(0, 6000, 10)], [y[i : i + 10] for i in range(0, 6000, 10)]
+    before, seen = blas_threads(), []
+    for number in (1, 2, 3):
+        set_threads([number] * len(before))
+        rows = NashClassifier(alpha=1e-3, random_state=0).fit(X, y)
+        tagger = NashTagger(max_iter=3, n_jobs=number).fit(sequences, labels)
+        seen.append([rows.coef_, rows.objective_, rows.dual_gap_, *tagger.strategy(sequences)])
+    set_threads(before)
+    for other in seen[1:]:
+        assert all(np.array_equal(a, b) for a, b in zip(seen[0], other, strict=True))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from training_problems import LOSSES, data, per_class, thresholded
+from training_problems import LOSSES, data, per_class, shares, thresholded
 
 import nashlearn.training.methods.linear as linear_module
 import nashlearn.training.methods.newton as newton_module
 from nashlearn.training import train
+from nashlearn.training.driver import Run
 from nashlearn.training.methods.ascent import Ascent, AscentState
 from nashlearn.training.methods.linear import Linear
 from nashlearn.training.methods.newton import Newton, NewtonState
+from nashlearn.training.progress import Progress
 
 ROUTED = ["zero_one", "zero_one-weighted", "absolute", "squared", "abstain-0.2", "abstain-0.6", "cost-tall"]
 
@@ -77,3 +79,54 @@ def test_train_takes_both_routes_to_the_same_optimum(n, newton_first, name, monk
     assert trained.dual_gap <= 1e-8
     assert other.dual_gap <= 1e-8
     assert abs(trained.objective - other.objective) <= 1e-8 * max(trained.objective, other.objective)
+
+
+@pytest.mark.parametrize("csr", [False, True], ids=["dense", "csr"])
+@pytest.mark.parametrize("name", ROUTED)
+def test_steps_on_the_support_lead_to_the_same_optimum_and_never_lower_the_dual(name, csr, monkeypatch):
+    """Ascent that solves for the examples with weight after every sweep, whatever that costs."""
+    X, y = data(seed=13, n=40, d=9, k=3, csr=csr)
+    problem = per_class(X, y, LOSSES[name](3), alpha=1e-3, omega=shares(3, 40, weighted=True))
+    duals = []
+
+    class Watched(Linear):
+        def update(self, run, state):
+            before = problem.dual(state.Q, problem.moments(state.Q) / -problem.alpha)
+            supported = isinstance(state, AscentState) and self._few(run, state)
+            found = super().update(run, state)
+            if supported:
+                duals.append((before, found[1].dual))
+            return found
+
+    monkeypatch.setattr(linear_module, "_CROWDED", np.inf)
+    monkeypatch.setattr(linear_module, "_PAID", 0.0)
+    monkeypatch.setattr(linear_module, "_NEWTON_STEPS", 1e9)
+    trained = train(problem, Watched(), tol=1e-8, max_iter=500, random_state=np.random.default_rng(0))
+    assert duals
+    assert all(after >= before - 1e-12 for before, after in duals)
+    assert_agree(trained, by_newton(problem, 1e-8), tol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["zero_one", "cost-tall", "abstain-0.6"])
+@pytest.mark.parametrize("alpha", [1e-6, 1e-3, 10.0])
+def test_the_first_weights_have_a_certificate_that_is_true(name, alpha):
+    """Drawn towards the labels, strategies make a dual point, and the dual there is no less than what is said."""
+    X, y = data(seed=14, n=200, d=5, k=3)
+    problem = per_class(X, y, LOSSES[name](3), alpha=alpha)
+    run = Run(problem, alpha, 1e-8, Progress(1e-8, 10), np.random.default_rng(0), None)
+    state, offer = Newton().init(run)
+    share, dual = newton_module._drawn_to_truth(run, state)
+    point = share * state.Q + (1.0 - share) * problem.truth()
+    assert 0.0 <= dual == offer.dual
+    assert dual <= problem.dual(point, problem.moments(point) / -alpha) + 1e-12
+    for other in np.linspace(0.0, 1.0, 11):  # no other share is better by the same bound
+        risk = state.dual + np.vdot(state.G, state.G) / (2.0 * alpha)
+        assert dual >= other * risk - other**2 * np.vdot(state.G, state.G) / (2.0 * alpha) - 1e-12
+    assert dual <= by_newton(problem, 1e-8).objective
+
+
+def test_few_iterations_leave_a_gap_below_one():
+    X, y = data(seed=15, n=600, d=5, k=3)
+    problem = per_class(X, y, LOSSES["zero_one"](3), alpha=1e-5)
+    with pytest.warns(UserWarning, match="gap"):
+        assert by_newton(problem, 1e-8, max_iter=2).dual_gap < 1.0

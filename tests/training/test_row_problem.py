@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from training_problems import LOSSES, data, per_class, shares, thresholded
 
+from nashlearn.solvers.threads import threads
 from nashlearn.training.designs.span import SpanPerClass, SpanShared
 
 NAMES = ["zero_one", "zero_one-weighted", "absolute", "squared", "abstain-0.2", "cost-tall"]
@@ -102,3 +103,30 @@ def test_smoothed_objectives_are_those_of_their_strategies(name, seed, mu):
     assert moments == pytest.approx(problem.moments(Q), abs=1e-12)
     sharp = problem.smoothed(w, 1e-9, centre, Q.copy(), tight)
     assert sharp[1] == pytest.approx(problem.primal(w), abs=1e-7)  # the predictor has next to no smoothing to fear
+
+
+@pytest.mark.parametrize("csr", [False, True])
+@pytest.mark.parametrize("name", ["zero_one", "cost-tall", "thresholds"])
+def test_any_number_of_threads_finds_the_same_to_the_last_bit(name, csr, monkeypatch):
+    monkeypatch.setattr("nashlearn.training.problem._WORK", 1)
+    monkeypatch.setattr("nashlearn.training.problem._FEWEST", 16)
+    X, y = data(seed=5, n=400, d=6, k=K, csr=csr)
+    omega, rng = shares(5, 400, True), np.random.default_rng(5)
+    seen = []
+    for jobs in (1, 2, 5):
+        made = (
+            thresholded(X, y, K, ALPHA, omega)
+            if name == "thresholds"
+            else per_class(X, y, LOSSES[name](K), ALPHA, omega, BIAS)
+        )
+        made.run, rng = threads(jobs), np.random.default_rng(5)
+        w, Q = rng.normal(size=made.shape), rng.dirichlet(np.ones(made.truth().shape[1]), size=400)
+        evaluations = [
+            made.evaluate(w.ravel(), smoothing) for smoothing in ((0.0,) if name == "thresholds" else (0.0, 0.5))
+        ]
+        seen.append(
+            [made.moments(Q), made.primal(w), *(part for one in evaluations for part in one if part is not None)]
+        )
+    assert len(list(made.blocks())) > 20, "too few blocks: nothing is shown"
+    for other in seen[1:]:
+        assert all(np.array_equal(a, b) for a, b in zip(seen[0], other, strict=True))

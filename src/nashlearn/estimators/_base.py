@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import KW_ONLY
 from typing import Any, NamedTuple
 
@@ -27,7 +28,9 @@ from nashlearn.estimators._row_costs import RowCostNash
 from nashlearn.estimators._row_functions import FLOATS, RowFunctions
 from nashlearn.estimators._sparse_coef import SparseCoef
 from nashlearn.estimators._streaming import StreamingNash, refuse_box
+from nashlearn.solvers.threads import threads
 from nashlearn.training import Method, Problem, Trained
+from nashlearn.training.blas import allowed_threads, one_thread
 from nashlearn.training.designs.gram import Gram, Kernel
 from nashlearn.training.designs.span import KernelProblem
 from nashlearn.training.methods.climb import Climb
@@ -190,6 +193,8 @@ class BaseNash(
         alpha = self.alpha_ / setting.unit
         if self._is_linear:
             problem = Problem(X, codes, omega, alpha, setting.game, setting.design)
+            if problem.shared:
+                problem.run = threads(allowed_threads())
             return problem, LINEAR[self.penalty](setting.mu, setting.game.scale)
         kernel = Kernel(self.kernel, self.gamma, self.degree, self.coef0, X)
         gram = Gram(kernel, X, setting.bias**2, self.cache_size)
@@ -201,11 +206,8 @@ class BaseNash(
         """What bounds the risk of a tempered game; that of the game itself is bounded by its mean loss."""
         if not setting.mu:
             return None
-        w = setting.unit * w
-        parts: Any = [(slice(None), problem.scores(w))] if not self._is_linear else (
-            (part, setting.design.scores(block, w)) for part, block in problem.blocks()
-        )  # fmt: skip
-        return problem_risk(problem, w, parts, setting.mu, self.smoothing_)
+        with one_thread() if problem.shared else nullcontext():
+            return problem_risk(problem, setting.unit * w, setting.mu, self.smoothing_)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the state of a stored model; in one of 0.1 the game is exact, and has no unit but its own."""

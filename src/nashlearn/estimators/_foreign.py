@@ -48,7 +48,10 @@ ROWS: Advice = {
     "shrinking": _says(_NONE_TO_CHOOSE),
     "l1_ratio": _says("Write penalty='l1' or penalty='l2'; the two are not mixed."),
     "class_weights": lambda value: f"Write class_weight={value!r}.",
-    "n_jobs": _says("Leave it out: rows are trained on in one thread, and in many on Dask collections."),
+    "n_jobs": _says(
+        "Leave it out: training takes as many threads as linear algebra may use; threadpoolctl.threadpool_limits or "
+        "OMP_NUM_THREADS says how many."
+    ),
 }
 
 GRADES: Advice = {

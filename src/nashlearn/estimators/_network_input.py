@@ -101,7 +101,8 @@ def _examples(X: Any) -> list[Any]:
 
 def _refuse_empty(parts: list[Any]) -> None:
     """Refuse examples without nodes, and words in the place of their features."""
-    for i, part in enumerate(parts):
+    # Arrays are looked at later, and asking what each of many short ones is would take its time.
+    for i, part in ((i, part) for i, part in enumerate(parts) if not isinstance(part, np.ndarray) or not part.size):
         if hasattr(part, "__len__") and not sparse.issparse(part) and not len(part):
             raise ValueError(
                 f"X[{i}] is empty: each sequence or graph needs at least one node. Leave it out, and its labels: "

@@ -22,6 +22,7 @@ typedef struct {
     double top[BLOCK], upper[BLOCK], least[BLOCK], gap[BLOCK], entropy[BLOCK];
     double t[BLOCK], total[BLOCK], number[BLOCK], support[BLOCK], most[BLOCK], share[BLOCK];
     double *x, *play, *reply;
+    double mu;
 } Block;
 
 static inline void block_top(Block *RESTRICT b, ptrdiff_t at, const int count) {
@@ -167,6 +168,101 @@ static inline void block_zero_one(const double *RESTRICT f, ptrdiff_t n, ptrdiff
         for (ptrdiff_t j = 0; j < k; j++) {
             p[i * k + j] = b->play[j * BLOCK + i];
             q[i * k + j] = b->reply[j * BLOCK + i];
+        }
+}
+
+/* Sum and number of t - x_j where it lies in [0, share). */
+static inline void block_within(Block *RESTRICT b, ptrdiff_t at, const int count) {
+    const double *RESTRICT x = b->x + at;
+    LANES() {
+        const double t = b->t[i], u = b->share[i];
+        double total = b->total[i], number = b->number[i];
+        for (int e = 0; e < count; e++) {
+            const double below = t - x[e * BLOCK + i];
+            const double free = below >= 0.0 && below < u ? 1.0 : 0.0;
+            total += free > 0.0 ? below : 0.0;
+            number += free;
+        }
+        b->total[i] = total;
+        b->number[i] = number;
+    }
+}
+
+/* The cap of each row's proximal step, times mu, into `share`: Newton's iteration from above, as for one row. */
+static inline void block_cap(Block *RESTRICT b, ptrdiff_t k) {
+    double falling;
+    LANES() b->share[i] = b->mu / b->support[i], b->least[i] = (double)k + 1.0;
+    do {
+        LANES() b->total[i] = b->mu, b->number[i] = 0.0;
+        BY_FOURS(block_within, b, k);
+        falling = 0.0;
+        LANES(reduction(+ : falling)) {
+            const double fewer = b->number[i] < b->least[i] ? 1.0 : 0.0;
+            const double root = b->total[i] / (b->support[i] + b->number[i]);
+            b->share[i] = fewer > 0.0 ? root : b->share[i];
+            b->least[i] = b->number[i];
+            falling += fewer;
+        }
+    } while (falling > 0.0);
+}
+
+/* The proximal step from the centre in `reply`, which it overwrites, at the scores in `play`; p into x. The sums of p
+   into `total`, of q into `number`, of <f, q> - mu/2 |q - centre|^2 into `entropy`; the largest q into `most` and f - p
+   into `upper`. */
+static inline void block_step(Block *RESTRICT b, ptrdiff_t at, const int count) {
+    double *RESTRICT x = b->x + at, *RESTRICT reply = b->reply + at;
+    const double *RESTRICT f = b->play + at;
+    const double mu = b->mu, scale = 1.0 / mu;
+    LANES() {
+        const double t = b->t[i], u = b->share[i];
+        double total = b->total[i], sum = b->number[i], most = b->most[i], best = b->upper[i], value = b->entropy[i];
+        for (int e = 0; e < count; e++) {
+            const double own = f[e * BLOCK + i], excess = x[e * BLOCK + i] - t, p = excess > 0.0 ? excess : 0.0;
+            const double raised = excess + u > 0.0 ? excess + u : 0.0, q = scale * (raised < u ? raised : u);
+            const double away = q - reply[e * BLOCK + i];
+            total += p;
+            sum += q;
+            most = q > most ? q : most;
+            best = own - p > best ? own - p : best;
+            value += own * q - 0.5 * mu * (away * away);
+            x[e * BLOCK + i] = p;
+            reply[e * BLOCK + i] = q;
+        }
+        b->total[i] = total, b->number[i] = sum, b->most[i] = most, b->upper[i] = best, b->entropy[i] = value;
+    }
+}
+
+/* The proximal steps of the zero-one game of up to BLOCK rows of scores f from `middle`, both (n, k): q and the support
+   of p. Of each row the risk of q is `least`, what p secures at f `upper`, and the smoothed value `entropy`, the latter
+   two for scores less `top`, and NaN for a row that has one. room: 3 k BLOCK. */
+static inline void block_zero_one_steps(const double *RESTRICT f, const double *RESTRICT middle, ptrdiff_t n, ptrdiff_t k,
+                                        double mu, double *RESTRICT q, unsigned char *RESTRICT tight, Block *RESTRICT b,
+                                        double *room) {
+    b->x = room, b->play = room + k * BLOCK, b->reply = room + 2 * k * BLOCK, b->mu = mu;
+    for (ptrdiff_t i = 0; i < BLOCK; i++)
+        for (ptrdiff_t j = 0; j < k; j++) {
+            b->play[j * BLOCK + i] = i < n ? f[i * k + j] : 0.0;
+            b->reply[j * BLOCK + i] = i < n ? middle[i * k + j] : 0.0;
+        }
+    LANES() b->number[i] = 0.0, b->most[i] = -INFINITY;
+    for (ptrdiff_t j = 0; j < k * BLOCK; j++) b->x[j] = b->play[j] + mu * b->reply[j];
+    BY_FOURS(block_top, b, k);
+    LANES() b->top[i] = b->most[i];
+    for (ptrdiff_t j = 0; j < k; j++)
+        LANES() b->x[j * BLOCK + i] -= b->top[i], b->play[j * BLOCK + i] -= b->top[i];
+    block_threshold(b, k);
+    block_cap(b, k);
+    LANES() b->total[i] = b->number[i] = b->most[i] = b->entropy[i] = 0.0, b->upper[i] = -INFINITY;
+    BY_FOURS(block_step, b, k);
+    LANES() {
+        b->least[i] = b->number[i] - b->most[i];
+        b->entropy[i] += b->least[i];
+        b->upper[i] = b->entropy[i] == b->entropy[i] ? b->upper[i] + b->total[i] : NAN;
+    }
+    for (ptrdiff_t i = 0; i < n; i++)
+        for (ptrdiff_t j = 0; j < k; j++) {
+            q[i * k + j] = b->reply[j * BLOCK + i];
+            tight[i * k + j] = b->x[j * BLOCK + i] > 0.0;
         }
 }
 #endif

@@ -12,3 +12,7 @@ cdef extern from "blocks.h" nogil:
     void block_zero_one(
         const double* f, Py_ssize_t n, Py_ssize_t k, double mu, double* p, double* q, Block* block, double* room
     ) noexcept
+    void block_zero_one_steps(
+        const double* f, const double* middle, Py_ssize_t n, Py_ssize_t k, double mu, double* q, unsigned char* tight,
+        Block* block, double* room
+    ) noexcept

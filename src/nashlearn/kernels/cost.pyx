@@ -37,6 +37,7 @@ from nashlearn.kernels.matrix_temper cimport (
     temper_mixture,
     turn,
 )
+from nashlearn.kernels.pieces cimport Pieces, begin_at, few_pieces, no_pieces, pieces_room, step_in_piece
 from nashlearn.kernels.quadratic cimport MatrixLoss, prox_room
 from nashlearn.kernels.simd cimport simd_dot, simd_top
 from nashlearn.kernels.vectors cimport vec_add, vec_scale
@@ -319,6 +320,21 @@ cdef class Cost(AnyCost):
         self.matrix.rows = <const double*> matrix(rows, "rows", DOUBLE, self.options, self.k)
         self.matrix.columns = <const double*> matrix(columns, "columns", DOUBLE, self.k, self.options)
         within(self.matrix.lowest, self.k, self.options, "lowest")
+
+    cdef size_t steps_size(self) noexcept nogil:
+        return self.room_size() + (pieces_room(self.options, self.k) if few_pieces(self.options, self.k) else 0)
+
+    cdef void begin_steps(self, double a, void* room) noexcept nogil:
+        if few_pieces(self.options, self.k):
+            no_pieces(self.options, self.k, self.entries, a, <char*> room + self.room_size())
+
+    cdef void next_step(self, const double* g, double a, double* q, double* p, void* room) noexcept nogil:
+        cdef Pieces* pieces = <Pieces*> (<char*> room + self.room_size())
+        if not few_pieces(self.options, self.k):
+            self.prox(self.k, g, a, q, p, room)
+        elif not step_in_piece(pieces, g, q, p):
+            self.prox(self.k, g, a, q, p, room)
+            begin_at(pieces, q, p)
 
     def __reduce__(self):
         floor, lowest, tilt, rows, columns = self.kept

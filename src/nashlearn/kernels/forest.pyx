@@ -142,6 +142,14 @@ cdef bint _up(
     return True
 
 
+cdef inline bint _in_range(double best, double reach) noexcept nogil:
+    """Whether what lies ``reach`` below the logarithm of ``best`` has one that is a normal number."""
+    if best >= 1e-190 and reach <= 200.0:  # without a logarithm, for most nodes
+        return True
+    # -660 lies a little above the logarithm of the smallest normal number.
+    return best > 0.0 and log(best) - reach > -660.0
+
+
 cdef bint _tour(
     Replies loss, const Forest* t, const Tables* tables, const Component* part, const Desk* d
 ) noexcept nogil:
@@ -157,8 +165,7 @@ cdef bint _tour(
         vec_product(d.outside + j * k, d.below + j * k, k, d.c)
         vec_product(d.c, d.base + j * k, k, d.c)
         best = simd_max(d.c, k, d.c[0])
-        # -660 lies a little above the logarithm of the smallest normal number.
-        if not (best > 0.0 and log(best) - loss.reach(i, eps) / eps > -660.0):
+        if not _in_range(best, loss.reach(i, eps) / eps):
             return False
         d.lifted[j] = loss.settle(
             i, d.c, best, d.base + j * k, k, eps, part.p + j * part.options, d.g, d.node + j * k

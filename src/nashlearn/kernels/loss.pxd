@@ -13,6 +13,13 @@ cdef struct Certificate:  # what the strategies of a row secure; the value is to
     double entropy  # what q secures beside its scores: min(L q) + mu H(q)
 
 
+cdef struct Step:  # what a proximal step of a row secures
+    double top  # what is taken off its scores: the next two are relative to it
+    double value  # <f, q> + risk - mu/2 |q - middle|^2
+    double upper  # max_q <f + L' p, q>
+    double risk  # of q
+
+
 cdef class Loss:
     cdef readonly Py_ssize_t k  # labels: the length of scores and of q
     cdef readonly Py_ssize_t options  # the length of p
@@ -39,6 +46,13 @@ cdef class Loss:
     # Write argmax_q <g, q> - a/2 |q|^2 + min_p <p, L q> over the first m labels into q, and its p. On entry q is any
     # point of the simplex: a good one saves work, none changes the answer. m < k for losses that are partial only.
     cdef void prox(self, Py_ssize_t m, const double* g, double a, double* q, double* p, void* room) noexcept nogil
+    # Bytes of room for next_step, that of room_size included.
+    cdef size_t steps_size(self) noexcept nogil
+    # Called before the first of many steps with one a.
+    cdef void begin_steps(self, double a, void* room) noexcept nogil
+    # As prox over all labels, with the a that steps were begun with. On entry p is positive for the options that may be
+    # in play, or for none: as with q, that may save work.
+    cdef void next_step(self, const double* g, double a, double* q, double* p, void* room) noexcept nogil
     # Mark in near (k) the labels that may soon enter the proximal step q of g, its support included; all of them,
     # unless the loss takes steps on a subset.
     cdef void contenders(self, const double* g, double a, const double* q, unsigned char* near) noexcept nogil
@@ -58,6 +72,14 @@ cdef class Loss:
     # q (n, k) and the certificates. A row with NaN gives NaN.
     cdef void play(
         self, Py_ssize_t n, const double* f, double mu, double* p, double* q, Certificate* found, void* room
+    ) noexcept nogil
+    # Bytes of room for steps.
+    cdef size_t steps_room(self) noexcept nogil
+    # Take the proximal steps of n rows of scores f from middle, both (n, k), at once: q (n, k), the support of p in
+    # tight (n, options), and what they secure. Returns n, or 0 where rows are better taken one by one.
+    cdef Py_ssize_t steps(
+        self, Py_ssize_t n, const double* f, const double* middle, double mu, double* q, unsigned char* tight,
+        Step* found, void* room
     ) noexcept nogil
 
 # Write that a row has NaN.

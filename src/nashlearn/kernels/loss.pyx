@@ -75,6 +75,15 @@ cdef class Loss:
     cdef void prox(self, Py_ssize_t m, const double* g, double a, double* q, double* p, void* room) noexcept nogil:
         memset(p, 0, self.options * sizeof(double))
 
+    cdef size_t steps_size(self) noexcept nogil:
+        return self.room_size()
+
+    cdef void begin_steps(self, double a, void* room) noexcept nogil:
+        pass
+
+    cdef void next_step(self, const double* g, double a, double* q, double* p, void* room) noexcept nogil:
+        self.prox(self.k, g, a, q, p, room)
+
     cdef void contenders(self, const double* g, double a, const double* q, unsigned char* near) noexcept nogil:
         memset(near, 1, self.k)
 
@@ -113,6 +122,15 @@ cdef class Loss:
                 self.temper(relative, mu, p, room)
                 _certify_row(self, relative, mu, p, q, found + i, relative + self.k, room)
             f, p, q = f + self.k, p + self.options, q + self.k
+
+    cdef size_t steps_room(self) noexcept nogil:
+        return 0
+
+    cdef Py_ssize_t steps(
+        self, Py_ssize_t n, const double* f, const double* middle, double mu, double* q, unsigned char* tight,
+        Step* found, void* room
+    ) noexcept nogil:
+        return 0
 
     def step(self, g, double a, q, p):
         """Overwrite ``q`` (k,), a point of the simplex, with the proximal step of ``g`` (k,), and ``p`` too."""

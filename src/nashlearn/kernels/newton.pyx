@@ -18,11 +18,55 @@ from nashlearn.kernels.checks cimport (
     vector_out,
     within,
 )
-from nashlearn.kernels.loss cimport Certificate, Loss
+from nashlearn.kernels.loss cimport Certificate, Loss, Step
 from nashlearn.kernels.scratch cimport Scratch
 
 cdef enum:
     _PIECE = 64  # rows that are played at a time
+
+
+cdef class Steps:
+    """Proximal steps with one ``mu`` of many rows, call by call: they share what the loss learns on the way.
+
+    Parameters
+    ----------
+    loss : Loss
+    mu : float
+        Positive.
+
+    Attributes
+    ----------
+    learns : bool
+        Whether there is anything to learn.
+    taken : int
+        Steps so far, which may change what rounding makes of later ones that learn.
+    """
+
+    cdef readonly Loss loss
+    cdef readonly double mu
+    cdef readonly bint learns
+    cdef readonly Py_ssize_t taken
+    cdef Scratch room
+
+    def __cinit__(self, Loss loss not None, double mu):
+        if not mu > 0.0:
+            raise ValueError(f"mu must be positive; got {mu}")
+        self.loss, self.mu = loss, mu
+        self.learns = loss.steps_size() > loss.room_size()
+        self.room = Scratch(loss.steps_size())
+        loss.begin_steps(mu, self.room.at)
+
+    def __reduce__(self):
+        return Steps, (self.loss, self.mu)
+
+    def step(self, g, q, p):
+        """As :meth:`Loss.step` with ``mu``; ``p`` (options,) is positive for options that may be in play, or 0."""
+        cdef const double* g_at = <const double*> vector(g, "g", DOUBLE, self.loss.k)
+        cdef double* q_at = <double*> vector_out(q, "q", DOUBLE, self.loss.k)
+        cdef double* p_at = <double*> vector_out(p, "p", DOUBLE, self.loss.options)
+        with nogil:
+            self.loss.next_step(g_at, self.mu, q_at, p_at, self.room.at)
+        self.taken += 1
 
 
 cdef double _stepped(
@@ -34,7 +78,7 @@ cdef double _stepped(
     cdef double value, away
     for c in range(loss.k):
         g[c] = f[c] + mu * middle[c]
-    loss.prox(loss.k, g, mu, q, p, room)
+    loss.next_step(g, mu, q, p, room)
     risk[0] = value = loss.risk(q, room)
     for c in range(loss.k):
         away = q[c] - middle[c]
@@ -46,7 +90,7 @@ def smoothed_rows(Loss loss not None, scores, Y, omega, double mu, centre, Q, ti
     """Proximal steps of all rows of ``scores`` (n, k) from ``centre`` into ``Q``; the smoothed losses, summed.
 
     Row ``i`` adds ``omega_i max_q <scores, q - y> + risk(q) - mu/2 |q - centre|^2``. ``Q`` holds strategies to begin
-    with; the predictor's support goes into ``tight`` (n, options).
+    with; the predictor's support goes into ``tight`` (n, options), which marks one to begin with, or any.
     """
     cdef Py_ssize_t i, o, k = loss.k, options = loss.options, n = extent(scores, "scores", 0)
     cdef const double* f = <const double*> matrix(scores, "scores", DOUBLE, n, k)
@@ -55,25 +99,26 @@ def smoothed_rows(Loss loss not None, scores, Y, omega, double mu, centre, Q, ti
     cdef const double* middle = <const double*> matrix(centre, "centre", DOUBLE, n, k)
     cdef double* q = <double*> matrix_out(Q, "Q", DOUBLE, n, k)
     cdef unsigned char* marks = <unsigned char*> matrix_out(tight, "tight", MARK, n, options)
-    cdef Scratch room = Scratch(loss.room_size())
+    cdef Steps steps = Steps(loss, mu)
+    cdef void* room = steps.room.at
     cdef Scratch own = Scratch((k + options) * sizeof(double))
     cdef double* g = <double*> own.at
     cdef double* p = g + k
     cdef double total = 0.0, value, risk
-    if not mu > 0.0:
-        raise ValueError(f"mu must be positive; got {mu}")
     loss = loss.own(n)
     with nogil:
         for i in range(n):
             loss.at(i)
-            value = _stepped(loss, f + i * k, y + i * k, middle + i * k, mu, q + i * k, p, g, &risk, room.at)
+            for o in range(options):
+                p[o] = marks[i * options + o]
+            value = _stepped(loss, f + i * k, y + i * k, middle + i * k, mu, q + i * k, p, g, &risk, room)
             for o in range(options):
                 marks[i * options + o] = p[o] > 0.0
             total += share[i] * value
     return total
 
 
-def proximal_rows(Loss loss not None, scores, codes, vertices, omega, double mu, centre, Q, tight):
+def proximal_rows(Steps steps not None, scores, codes, vertices, omega, centre, Q, tight):
     """As :func:`smoothed_rows`, with all that a step of training asks for in one pass.
 
     Returns the weighted sums of the smoothed losses, of what the predictors of the proximal steps secure,
@@ -81,6 +126,7 @@ def proximal_rows(Loss loss not None, scores, codes, vertices, omega, double mu,
     that row of ``vertices`` (labels, k) that ``codes`` (n,) names. Overwrites ``scores`` with the residuals
     ``omega (q - y)``. Cost: a proximal step a row.
     """
+    cdef Loss loss = steps.loss
     cdef Py_ssize_t i, c, o, k = loss.k, options = loss.options, n = extent(scores, "scores", 0)
     cdef Py_ssize_t labels = extent(vertices, "vertices", 0)
     cdef double* f = <double*> matrix_out(scores, "scores", DOUBLE, n, k)
@@ -90,22 +136,40 @@ def proximal_rows(Loss loss not None, scores, codes, vertices, omega, double mu,
     cdef const double* middle = <const double*> matrix(centre, "centre", DOUBLE, n, k)
     cdef double* q = <double*> matrix_out(Q, "Q", DOUBLE, n, k)
     cdef unsigned char* marks = <unsigned char*> matrix_out(tight, "tight", MARK, n, options)
-    cdef Scratch room = Scratch(loss.room_size())
+    cdef void* room = steps.room.at
     cdef Scratch own = Scratch((2 * k + options) * sizeof(double))
     cdef double* g = <double*> own.at
     cdef double* reply = g + k
     cdef double* p = reply + k
     cdef const double* y
-    cdef double value, agreed, risk, smooth = 0.0, upper = 0.0, risks = 0.0
-    if not mu > 0.0:
-        raise ValueError(f"mu must be positive; got {mu}")
+    cdef double mu = steps.mu, value, agreed, risk, smooth = 0.0, upper = 0.0, risks = 0.0
+    cdef Step found[_PIECE]
+    cdef Scratch together = Scratch(loss.steps_room())
+    cdef Py_ssize_t size, taken = 0
     within(code, n, labels, "codes")
     loss = loss.own(n)
+    steps.taken += n
     with nogil:
-        for i in range(n):
+        while taken < n:
+            size = loss.steps(min(n - taken, <Py_ssize_t> _PIECE), f, middle, mu, q, marks, found, together.at)
+            if size == 0:
+                break
+            for i in range(size):
+                y, agreed = vertex + code[taken + i] * k, 0.0
+                for c in range(k):
+                    agreed += (f[c] - found[i].top) * y[c]
+                    f[c] = share[taken + i] * (q[c] - y[c])
+                smooth += share[taken + i] * (found[i].value - agreed)
+                upper += share[taken + i] * (found[i].upper - agreed)
+                risks += share[taken + i] * found[i].risk
+                f, q = f + k, q + k
+            middle, marks, taken = middle + size * k, marks + size * options, taken + size
+        for i in range(taken, n):
             loss.at(i)
+            for o in range(options):
+                p[o] = marks[o]
             y, agreed = vertex + code[i] * k, 0.0
-            value = _stepped(loss, f, y, middle, mu, q, p, g, &risk, room.at)
+            value = _stepped(loss, f, y, middle, mu, q, p, g, &risk, room)
             for o in range(options):
                 marks[o] = p[o] > 0.0
             for c in range(k):

@@ -142,8 +142,6 @@ cdef void _pattern_scores(
     cdef double x
     for t in range(start, stop):
         row = out + t * k
-        for c in range(k):
-            row[c] = 0.0
         for e in range(indptr[t], indptr[t + 1]):
             x = data[e]
             for c in range(first[indices[e]], first[indices[e] + 1]):
@@ -187,8 +185,8 @@ cdef class Pattern(Compressed):
             rising(<const Py_ssize_t*> self.first, d, self.weights, "first")
         within_narrow(self.label, self.weights, k, "label")
 
-    def scores(self, w, out, Py_ssize_t start, Py_ssize_t stop):
-        """Scores of the rows ``start`` to ``stop`` at the weights ``w`` (weights,), into those of ``out`` (n, k).
+    def add_scores(self, w, out, Py_ssize_t start, Py_ssize_t stop):
+        """Add scores of the rows ``start`` to ``stop`` at the weights ``w`` (weights,) to those of ``out`` (n, k).
 
         Cost: O(1) for each nonzero and label of its feature.
         """

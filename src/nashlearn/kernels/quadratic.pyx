@@ -52,22 +52,7 @@ cdef class MatrixLoss(Loss):
         return cost_tangent(self.options, self.k, self.entries, a, q, tight, jacobian, room)
 
 
-cdef struct Prox:  # a proximal step under way
-    double* W  # (most, k)
-    double* T  # (most, most)
-    double* b
-    double* p_S
-    double* d
-    double* slack
-    double* fall
-    Py_ssize_t* R
-    Py_ssize_t* S
-    unsigned char* inside
-    unsigned char* tight
-    Py_ssize_t most, k, options
-
-
-cdef Prox _laid_out(Py_ssize_t options, Py_ssize_t k, size_t* at) noexcept nogil:
+cdef Prox new_prox(Py_ssize_t options, Py_ssize_t k, size_t* at) noexcept nogil:
     cdef Prox c
     c.options, c.k, c.most = options, k, min(options, k) + 1
     c.W, c.T = doubles(at, c.most * k), doubles(at, c.most * c.most)
@@ -80,7 +65,7 @@ cdef Prox _laid_out(Py_ssize_t options, Py_ssize_t k, size_t* at) noexcept nogil
 
 cdef size_t prox_room(Py_ssize_t options, Py_ssize_t k) noexcept nogil:
     cdef size_t at = 0
-    _laid_out(options, k, &at)
+    new_prox(options, k, &at)
     return at
 
 
@@ -107,18 +92,17 @@ cdef double _norm(const double* x, Py_ssize_t r) noexcept nogil:
     return sqrt(total)
 
 
-cdef Py_ssize_t _normals(const double* L, Prox* c, Py_ssize_t r, Py_ssize_t s) noexcept nogil:
-    """Orthonormal basis of the constraints' normals on ``R``: ``1`` and ``L_t - L_S[0] = sum_m T_tm W_m``.
-
-    Returns how many rows of ``S`` are independent, counted up to the first that is not.
-    """
+cdef Py_ssize_t independent_normals(
+    const double* L, Prox* c, Py_ssize_t r, Py_ssize_t known, Py_ssize_t s
+) noexcept nogil:
     cdef Py_ssize_t j, t, k = c.k
     cdef double before
     cdef double* w
     cdef double* T
-    for j in range(r):
-        c.W[j] = 1.0 / sqrt(<double> r)
-    for t in range(1, s):
+    if known == 0:
+        for j in range(r):
+            c.W[j] = 1.0 / sqrt(<double> r)
+    for t in range(max(known, 1), s):
         if t >= r:
             return t
         w, T = c.W + t * k, c.T + t * c.most
@@ -305,13 +289,14 @@ cdef void cost_prox(
     Py_ssize_t options, Py_ssize_t k, const double* L, const double* g, double a, double* q, double* p, void* room
 ) noexcept nogil:
     cdef size_t at = <size_t> room
-    cdef Prox c = _laid_out(options, k, &at)
-    cdef Py_ssize_t j, t, r = _support(&c, q), s, idle = 0, stop, out, drop, label, independent, rounds
+    cdef Prox c = new_prox(options, k, &at)
+    cdef Py_ssize_t j, t, r = _support(&c, q), s, known = 0, idle = 0, stop, out, drop, label, independent, rounds
     cdef double scale = 0.0, shift = 0.0, spread = 0.0, step, length, tol
     cdef bint ordered
     s = _tight_rows(L, &c, r, q, &scale)
     for rounds in range(50 * (k + options)):
-        independent = _normals(L, &c, r, s)
+        independent = independent_normals(L, &c, r, known, s)
+        known = independent
         if independent < s:  # it blocked by rounding: leave it out, and alone until the core changes
             s -= 1
             c.S[independent] = c.S[s]
@@ -336,15 +321,16 @@ cdef void cost_prox(
             r -= 1
             out = c.R[-stop - 1]
             q[out], c.inside[out], c.R[-stop - 1] = 0.0, False, c.R[r]
+            known = 0
         else:
             drop = _worst_row(&c, s, tol / scale, ordered)
             label = _entering(L, g, &c, s, shift, tol, ordered) if drop < 0 else -1
             if drop >= 0:
-                s -= 1
+                s, known = s - 1, drop
                 c.S[drop] = c.S[s]
             elif label >= 0:
                 c.R[r], c.inside[label] = label, True
-                r += 1
+                r, known = r + 1, 0
             else:
                 break
         memset(c.tight, 0, options)
@@ -358,18 +344,18 @@ cdef Py_ssize_t cost_tangent(
     double* jacobian, void* room
 ) noexcept nogil:
     cdef size_t at = <size_t> room
-    cdef Prox c = _laid_out(options, k, &at)
+    cdef Prox c = new_prox(options, k, &at)
     cdef Py_ssize_t i, j, t, r = _support(&c, q), s = 0, independent
     cdef double entry
     for i in range(options):
         if tight[i]:
             c.S[s] = i
             s += 1
-    independent = _normals(L, &c, r, s)
+    independent = independent_normals(L, &c, r, 0, s)
     while independent < s:  # rows of ``p`` may depend on each other once labels have left
         s -= 1
         c.S[independent] = c.S[s]
-        independent = _normals(L, &c, r, s)
+        independent = independent_normals(L, &c, r, independent, s)
     if s == r:
         return 0
     memset(jacobian, 0, k * k * sizeof(double))

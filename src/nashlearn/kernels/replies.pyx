@@ -13,7 +13,7 @@ from libc.math cimport INFINITY, NAN, exp, log
 from libc.string cimport memcpy, memset
 from nashlearn.kernels.checks cimport DOUBLE, INDEX, extent, matrix, vector
 from nashlearn.kernels.simd cimport simd_dot, simd_max, simd_sum, simd_threshold
-from nashlearn.kernels.vectors cimport vec_product
+from nashlearn.kernels.vectors cimport vec_exponentials, vec_logarithms, vec_product
 
 cdef enum:
     _PAIR_STEPS = 8  # at a visit: the next sweep goes on from there
@@ -162,19 +162,31 @@ cdef class Hamming(Replies):
         self, Py_ssize_t v, double* c, double best, const double* base, Py_ssize_t k, double eps, double* p, double* g,
         double* node
     ) noexcept nogil:
-        cdef double w = self.weights[v]
+        cdef double w = self.weights[v], certain = exp(-w / eps)
         cdef double* label = g + k
-        cdef Py_ssize_t a, i, few = _candidates(c, k, best * exp(-w / eps), best, g, label)
-        for i in range(few):
-            g[i] = eps * log(g[i] / best)
-        _share(g, few, 0.0, w)
+        cdef Py_ssize_t a, i, full, few = _candidates(c, k, best * certain, best, g, label)
         memset(p, 0, k * sizeof(double))
         memcpy(node, base, k * sizeof(double))
+        if few == 1:  # most nodes, once training has come some way
+            a = <Py_ssize_t> label[0]
+            p[a] = 1.0
+            node[a] *= certain
+            return w
+        full = min((few + 3) // 4 * 4, k)  # lanes that would be idle
+        for i in range(few):
+            c[i] = g[i] / best
+        for i in range(few, full):
+            c[i] = 1.0
+        vec_logarithms(c, full, g)
+        for i in range(few):
+            g[i] *= eps
+        _share(g, few, 0.0, w)
+        vec_exponentials(g, 0.0, -eps / w, full, c)
         for i in range(few):
             if g[i] > 0.0:
                 a = <Py_ssize_t> label[i]
                 p[a] = g[i]
-                node[a] *= exp(-w * g[i] / eps)
+                node[a] *= c[i]
         return w
 
     cdef double risk(self, Py_ssize_t v, const double* q, Py_ssize_t k) noexcept nogil:

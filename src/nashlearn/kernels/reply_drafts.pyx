@@ -31,20 +31,40 @@ cdef bint _used(double** row, Py_ssize_t m, Py_ssize_t a) noexcept nogil:
     return False
 
 
+cdef inline double _sum(
+    const double* w, const int* index, Py_ssize_t first, Py_ssize_t last, double total
+) noexcept nogil:
+    """``total`` plus the weights of the features ``first`` to ``last``."""
+    cdef Py_ssize_t f
+    for f in range(first, last):
+        total += w[index[f]]
+    return total
+
+
 cdef void times(const Draft* draft, double** row, const double* w, double* products) noexcept nogil:
     """``<r_j, Phi w>`` for each reply."""
-    cdef Py_ssize_t t, f, j
+    cdef Py_ssize_t t, s, f, j, n, together
     cdef const int* index
-    cdef double score
+    cdef const Py_ssize_t* length
+    cdef double score[4]
+    cdef double s0, s1, s2, s3
     for j in range(draft.m):
         products[j] = 0.0
-    for t in range(draft.count):
-        index, score = draft.index + t * WIDTH, 0.0
-        for f in range(draft.length[t]):
-            score += w[index[f]]
-        score *= scale()
-        for j in range(draft.m):
-            products[j] += score * row[j][draft.place[t]]
+    for t in range(0, draft.count, 4):
+        index, length, n = draft.index + t * WIDTH, draft.length + t, min(<Py_ssize_t> 4, draft.count - t)
+        together, s0, s1, s2, s3 = 0, 0.0, 0.0, 0.0, 0.0
+        if n == 4:  # four sums, which do not wait for each other
+            together = min(min(length[0], length[1]), min(length[2], length[3]))
+            for f in range(together):
+                s0 += w[index[f]]
+                s1 += w[index[WIDTH + f]]
+                s2 += w[index[2 * WIDTH + f]]
+                s3 += w[index[3 * WIDTH + f]]
+        score[0], score[1], score[2], score[3] = s0, s1, s2, s3
+        for s in range(n):
+            score[s] = scale() * _sum(w, index + s * WIDTH, together, length[s], score[s])
+            for j in range(draft.m):
+                products[j] += score[s] * row[j][draft.place[t + s]]
 
 
 cdef void add(const Draft* draft, double* w, Py_ssize_t t, double step) noexcept nogil:

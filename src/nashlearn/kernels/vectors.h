@@ -20,6 +20,20 @@ static inline void vec_add(const double *RESTRICT x, double r, ptrdiff_t k, doub
     for (ptrdiff_t a = 0; a < k; a++) y[a] += r * x[a];
 }
 
+/* z = W' (1, x) for W (k + 1, n), n a multiple of 4 */
+static inline void vec_affine(const double *RESTRICT W, const double *RESTRICT x, ptrdiff_t k, ptrdiff_t n,
+                              double *RESTRICT z) {
+    for (ptrdiff_t b = 0; b < n; b += 4) {
+        const double *w = W + b;
+        double s[4] = {w[0], w[1], w[2], w[3]};
+        for (ptrdiff_t a = 0; a < k; a++) {
+            w += n;
+            for (int c = 0; c < 4; c++) s[c] += x[a] * w[c];
+        }
+        for (int c = 0; c < 4; c++) z[b + c] = s[c];
+    }
+}
+
 /* z = W x, four rows of W (k, k) at a time */
 static inline void vec_rows_dot(const double *RESTRICT W, const double *RESTRICT x, ptrdiff_t k, double *RESTRICT z) {
     ptrdiff_t a = 0;

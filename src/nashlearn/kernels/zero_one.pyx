@@ -16,8 +16,8 @@ With ``mu H(q)`` added to the adversary's reward the predictor plays the same ``
 """
 
 from libc.math cimport INFINITY, NAN, isnan
-from nashlearn.kernels.blocks cimport BLOCK, Block, block_zero_one
-from nashlearn.kernels.loss cimport Certificate, Loss, lose_row
+from nashlearn.kernels.blocks cimport BLOCK, Block, block_zero_one, block_zero_one_steps
+from nashlearn.kernels.loss cimport Certificate, Loss, Step, lose_row
 from nashlearn.kernels.simd cimport (
     simd_excess,
     simd_gathered,
@@ -162,3 +162,24 @@ cdef class ZeroOne(Loss):
                     lose_row(self.k, self.k, p + i * self.k, q + i * self.k, found + i)
             f, p, q, found = f + size * self.k, p + size * self.k, q + size * self.k, found + size
             n -= size
+
+    cdef size_t steps_room(self) noexcept nogil:
+        return 3 * min(self.k, <Py_ssize_t> _SHORT) * BLOCK * sizeof(double)
+
+    cdef Py_ssize_t steps(
+        self, Py_ssize_t n, const double* f, const double* middle, double mu, double* q, unsigned char* tight,
+        Step* found, void* room
+    ) noexcept nogil:
+        cdef Block block
+        cdef Py_ssize_t i, size, left = n, k = self.k
+        if k > _SHORT:
+            return 0
+        while left > 0:
+            size = min(left, <Py_ssize_t> BLOCK)
+            block_zero_one_steps(f, middle, size, k, mu, q, tight, &block, <double*> room)
+            for i in range(size):
+                found[i].top, found[i].value = block.top[i], block.entropy[i]
+                found[i].upper, found[i].risk = block.upper[i], block.least[i]
+            f, middle, q, tight, found = f + size * k, middle + size * k, q + size * k, tight + size * k, found + size
+            left -= size
+        return n

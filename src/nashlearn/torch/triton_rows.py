@@ -9,7 +9,9 @@ spreads a row over many lanes: coalesced stores. Beyond, a program streams over 
 from __future__ import annotations
 
 import struct
-from functools import cache, partial
+from collections.abc import Sequence
+from functools import cache, partial, reduce
+from operator import or_
 from typing import Any, NamedTuple
 
 import torch
@@ -19,6 +21,7 @@ import triton.language as tl
 __all__ = [
     "LOG2_E",
     "WIDEST",
+    "Launch",
     "Launcher",
     "Plan",
     "Tile",
@@ -41,6 +44,7 @@ __all__ = [
     "tile",
     "tile_gradient",
     "total",
+    "usual",
 ]
 
 WIDEST = 8192
@@ -64,6 +68,24 @@ _INTEGERS = ["n", "start", "many", "room", "ignore_index", "grad_stride", "low",
 kernel = partial(triton.jit, do_not_specialize=_INTEGERS)
 
 
+class Launch(NamedTuple):
+    """A launch that lacks nothing but the addresses of its tensors."""
+
+    run: Any
+    programs: int
+    device: int
+    function: Any
+    metadata: Any
+    others: tuple
+
+    def __call__(self, addresses: Sequence[int]) -> None:
+        """Launch on the current stream."""
+        stream = triton.runtime.driver.active.get_current_stream(self.device)
+        self.run(
+            self.programs, 1, 1, stream, self.function, self.metadata, None, None, None, *addresses, *self.others
+        )  # fmt: skip
+
+
 class Launcher:
     """A kernel with its ``constants`` and ``options``, launched with ``parts`` programs for every so many ``rows``.
 
@@ -84,29 +106,44 @@ class Launcher:
 
         A ``tempered`` kernel takes the halves of the smoothing behind the integers.
         """
+        addresses = [0 if tensor is None else tensor.data_ptr() for tensor in tensors]
+        launch = self.known(n, tensors, integers, choice, smoothing) if usual(addresses) else None
+        if launch is not None:
+            launch(addresses)
+            return
+        others = self._others(n, integers, choice, smoothing)
+        found = self.kernel[(self._programs(n),)](*tensors, *others, **self.options)
+        if usual(addresses) and not torch.version.hip:
+            self._compiled[_types(tensors, choice)] = found
+
+    def known(self, n: int, tensors: tuple, integers: tuple, choice: bool, smoothing: float = 0.0) -> Launch | None:
+        """A launch with tensors of these types; None if there has been none, or an integer has more than 32 bits."""
+        key = _types(tensors, choice)
+        found = self._compiled.get(key)
+        if found is None or max(n, *map(abs, integers)) >> 31:
+            return None
+        others = self._others(n, integers, choice, smoothing)
+        return Launch(found.run, self._programs(n), key[0], found.function, found.packed_metadata, others)
+
+    def _programs(self, n: int) -> int:
+        return -(-n // self.rows) * self.parts
+
+    def _others(self, n: int, integers: tuple, choice: bool, smoothing: float) -> tuple:
+        """All arguments but tensors."""
         if self.tempered:
             integers += halves(smoothing)
-        device = tensors[0].get_device()
-        key = (device, choice, *[None if tensor is None else tensor.dtype for tensor in tensors])
-        addresses = [0 if tensor is None else tensor.data_ptr() for tensor in tensors]
-        places, sizes = 0, n
-        for address in addresses:
-            places |= address
-        for integer in integers:
-            sizes |= abs(integer)
-        usual = not (places & 15 or sizes >> 31 or torch.version.hip)
-        found = self._compiled.get(key) if usual else None
-        programs = -(-n // self.rows) * self.parts
-        if found is None or _watched():
-            found = self.kernel[(programs,)](*tensors, n, *integers, choice, *self.constants, **self.options)
-            if usual:
-                self._compiled[key] = found
-            return
-        stream = triton.runtime.driver.active.get_current_stream(device)
-        found.run(
-            programs, 1, 1, stream, found.function, found.packed_metadata, None, None, None,
-            *addresses, n, *integers, choice, *self.constants,
-        )  # fmt: skip
+        return n, *integers, choice, *self.constants
+
+
+def _types(tensors: tuple, choice: bool) -> tuple:
+    """What machine code depends on, the device first."""
+    types = [tensor if tensor is None else tensor.dtype for tensor in tensors]
+    return tensors[0].get_device(), choice, *types
+
+
+def usual(addresses: Sequence[int]) -> bool:
+    """Whether a launch may be repeated with them: all are multiples of 16, and no profiler is to hear of it."""
+    return not (reduce(or_, addresses) & 15 or _watched())
 
 
 _RUNTIME = getattr(getattr(triton, "knobs", None), "runtime", None)
@@ -353,8 +390,37 @@ def _adder(block: int) -> Launcher:
     return Launcher(_total, (block,), rows=2**31, num_warps=min(32, block // 128))  # one program
 
 
+def _adding(numbers: torch.Tensor, out: torch.Tensor, n: int, plan: Plan, mean: bool) -> tuple[Launcher, tuple]:
+    """Who sums the programs' parts of ``n`` rows, and from what."""
+    parts = -(-n // plan.forward.rows)
+    adder = _adder(min(16384, max(128, _power_of_two(parts))))
+    return adder, (parts, (numbers, out), (plan.numbers * n,), mean)
+
+
 def total(numbers: torch.Tensor, out: torch.Tensor, n: int, plan: Plan, mean: bool) -> None:
     """Sum the programs' parts of ``n`` rows, always in the same order."""
-    parts = -(-n // plan.forward.rows)
-    add = _adder(min(16384, max(128, _power_of_two(parts))))
-    add(parts, (numbers, out), (plan.numbers * n,), mean)
+    adder, given = _adding(numbers, out, n, plan, mean)
+    adder(*given)
+
+
+class Step(NamedTuple):
+    """The launches of a reduced loss and its gradient, over rows like those of an earlier step."""
+
+    forward: Launch
+    total: Launch
+    backward: Launch
+
+
+def step(plan: Plan, tensors: tuple, ignore_index: int, mean: bool, smoothing: float) -> Step | None:
+    """The step with tensors like these of a forward pass; None if one of its launches has not been before.
+
+    What arrives in the backward pass is like ``out``.
+    """
+    scores, target, weight, given, out, support, numbers = tensors
+    n = len(scores)
+    adder, parts = _adding(numbers, out, n, plan, mean)
+    back = (out, scores, target, weight, given, support, numbers, scores)  # the gradient is like scores
+    forward = plan.forward.known(n, tensors, (ignore_index,), True, smoothing)
+    total = adder.known(*parts)
+    backward = plan.backward.known(n, back, (ignore_index, 0), mean, smoothing)
+    return None if forward is None or total is None or backward is None else Step(forward, total, backward)

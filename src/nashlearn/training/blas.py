@@ -1,6 +1,7 @@
-"""One thread of linear algebra while products with few columns are made.
+"""One thread of linear algebra in each thread of a training, which has as many as linear algebra had.
 
-Other threads wake too late to help with these. NumPy and SciPy also bring a pool each, and the two hold each other up.
+Threads of linear algebra wake too late to help with products of few columns, and round otherwise than one does. NumPy
+and SciPy also bring a pool each, and the two hold each other up.
 
 The number of threads belongs to the whole process, not to a thread of it. So trainings that overlap are counted:
 the first one notes how many threads there were, and the last one puts them back. A limit set around a training is
@@ -16,9 +17,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import joblib
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["one_thread"]
+__all__ = ["allowed_threads", "one_thread"]
 
 
 @functools.cache
@@ -88,3 +90,8 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         _holders.drop(token)
+
+
+def allowed_threads() -> int:
+    """Threads that linear algebra may use now, no more than there are cores: variables and limits say how many."""
+    return max(1, min([joblib.cpu_count(), *(pool.get_num_threads() for pool in _pools())]) if _pools() else 1)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from nashlearn.training.blas import one_thread
 from nashlearn.training.checkpoint import Checkpoint
 from nashlearn.training.penalties import SQUARED, Penalty
 from nashlearn.training.progress import Progress, Round, Watch, scaling_advice
@@ -167,8 +168,8 @@ class Method:
         return tol
 
     def threads(self, problem: Any) -> AbstractContextManager[None]:
-        """In which to run."""
-        return nullcontext()
+        """In which to run: one thread of linear algebra for each of our own, so that all numbers of them agree."""
+        return one_thread()
 
     def advice(self, run: Run, scaling: Callable[[], str]) -> str:
         """What could be done about a gap above ``tol``: which limit to raise, and by how much."""

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from nashlearn.solvers.threads import threads
+from nashlearn.training.blas import one_thread
 from nashlearn.training.graphs import Graphs
 
 __all__ = [
@@ -150,7 +151,8 @@ class LabelSums:
 def _of_nodes(design: Any, belief: np.ndarray) -> np.ndarray:
     """Moments of nodes whose labels weigh ``belief`` (N, k)."""
     moments = np.empty(design.nodes.n_weights)
-    design.nodes.gradient(belief[design.networks.order], moments, threads(1))
+    with one_thread():
+        design.nodes.gradient(belief[design.networks.order], moments, threads(1))
     return moments
 
 

@@ -12,7 +12,6 @@ loss itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -54,16 +53,14 @@ def risk_means(
     return np.array([omega @ ((one * scores + gain).max(axis=1) - one * own) for one in sigma])
 
 
-def problem_risk(
-    problem: Any, w: np.ndarray, parts: Iterable[tuple[slice, np.ndarray]], mu: float, smoothing: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Values of ``sigma`` and the means there, with what rounding may have taken off them: one pass over the data.
-
-    ``parts`` are slices of the examples of ``problem`` and their scores at ``w``.
-    """
+def problem_risk(problem: Any, w: np.ndarray, mu: float, smoothing: float) -> tuple[np.ndarray, np.ndarray]:
+    """Values of ``sigma`` and the means there, with what rounding may have taken off them: one pass over the data."""
     game = problem.game
     sigma = sigmas(smoothing, min(1.0, _ROOM * game.scale / game.largest))
     means = np.zeros(sigma.size)
-    for part, scores in parts:
-        means += risk_means(problem.game.part(part), scores, problem.y[part], problem.omega[part], mu, sigma)
+
+    def term(part: slice, scores: np.ndarray) -> np.ndarray:
+        return risk_means(game.part(part), scores, problem.y[part], problem.omega[part], mu, sigma)
+
+    problem.sum_scores(w, term, means.__iadd__)
     return sigma, means + np.maximum(sigma, 1.0) * problem.error(w)

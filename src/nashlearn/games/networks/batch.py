@@ -26,7 +26,7 @@ from nashlearn.solvers.threads import Run, threads
 
 __all__ = ["Networks"]
 
-_BLOCK = 2048  # nodes of a forest that one thread plays at a time
+_BLOCK = 512  # nodes of a forest that one thread plays at a time
 _COLD = 0.01  # smoothing, relative to the largest loss, at which replies are sought before any is asked for
 _COLD_ROUNDS = 3
 _CYCLE_ROUNDS = 5  # of the sweep for one evaluation where networks have cycles: replies run further behind there

@@ -7,6 +7,8 @@ cool down until the gap of the game itself is small enough.
 
 from __future__ import annotations
 
+import itertools
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +24,7 @@ __all__ = ["played", "swept"]
 
 _SWEEPS = 4  # between two looks
 _LOOKS = 300
+_COPIED = 1 << 10  # rows that a thread copies at a time
 _PLAYED = 1 << 12  # entries of a network's tables up to which the exact game is played at once
 _COOLING = 0.3 * 0.3 ** np.arange(9)  # smoothing of sweeps towards the exact game, relative to the largest loss
 
@@ -30,28 +33,38 @@ def swept(
     networks: Networks, S: np.ndarray, T: np.ndarray, smoothing: float, tol: float, state: State, run: Run
 ) -> Equilibrium:
     """Sweep all networks together; each one's strategies are kept as soon as its gap is ``tol`` a node at most."""
-    state, owner = state._replace(smoothing=smoothing), networks.owner
+    state = state._replace(smoothing=smoothing)
     of_edges = np.repeat(np.arange(networks.sizes.size), networks.edge_counts)
-    p, q = np.zeros((networks.n, networks.costs.shape[0])), np.zeros((networks.n, networks.k))
+    p, q = np.empty((networks.n, networks.costs.shape[0])), np.empty((networks.n, networks.k))
     pairs, own = np.zeros_like(T), np.zeros_like(T)
-    numbers = np.full((4, networks.sizes.size), np.inf)
-    aim = tol * np.maximum(networks.sizes, 1)
-    for _ in range(_LOOKS):
+    numbers = np.empty((4, networks.sizes.size))
+    aim, moving = tol * np.maximum(networks.sizes, 1), np.ones(networks.sizes.size, dtype=np.bool_)
+    cuts = list(itertools.pairwise([*range(0, networks.n, _COPIED), networks.n]))
+    for left in reversed(range(_LOOKS)):
         found = sweep(networks, S, T, state, _SWEEPS, run)
-        new = numbers[1] > aim  # not settled at an earlier look
-        rows = new[owner]
-        p[rows], q[rows] = found.p[rows], found.q[0][rows]
+        new = moving & ~(found.gap > aim) if left else moving.copy()  # settled at this look
+        moving &= ~new
+        run(partial(_keep, found, new[networks.owner], p, q), cuts)
         edges = slice(None) if len(T) == 1 else new[of_edges]
         pairs[edges] = found.q[1][edges]
         if found.reply is not None:
             own[edges] = found.reply[1][edges]
         numbers[:, new] = np.array([found.value, found.gap, found.entropy, found.risk])[:, new]
-        if (numbers[1] <= aim).all():
+        if not moving.any():
             break
     value, gap, entropy, risk = numbers
     reply = None if networks.is_exact else (q, own)
     both: Any = q, pairs
     return Equilibrium(value, both, p, gap, entropy, risk, reply, state)
+
+
+def _keep(found: Equilibrium, new: np.ndarray, p: np.ndarray, q: np.ndarray, first: int, last: int) -> None:
+    """Copy the strategies of those of the rows ``first`` to ``last`` that are ``new``."""
+    rows, own = slice(first, last), new[first:last]
+    if own.all():
+        p[rows], q[rows] = found.p[rows], found.q[0][rows]
+    elif own.any():
+        p[rows][own], q[rows][own] = found.p[rows][own], found.q[0][rows][own]
 
 
 def played(

@@ -88,9 +88,9 @@ class RowGame(Game):
             else:
                 kernels.solve_rows(loss, scores, *found)
 
-        if n_jobs == 1 or n <= _PIECE:
+        if n <= _PIECE:
             play(self.params.compiled(), *arrays)
-        else:
+        else:  # by one thread too: a row may begin with the answer to the one before it
             pieces = [(self.part(cut).params.compiled(), *(array[cut] for array in arrays)) for cut in _cuts(n)]
             threads(min(n_jobs, len(pieces)))(play, pieces)
         return Equilibrium(value, q, p, gap, entropy, risk)

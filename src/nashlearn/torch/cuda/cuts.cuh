@@ -105,22 +105,22 @@ __device__ inline void Cuts::add(Tokens set) {
     __syncthreads();
 }
 
-// The blocks of the entries that two cuts share: a warp takes a cut, its lanes those before it.
+// The blocks of the entries that two cuts share: a warp takes a pair of cuts, its lanes the tokens.
 __device__ inline void Cuts::add_entries(const Path& c) const {
-    EACH_ROW(i, count)
-    for (int first = 0; first <= i; first += 32) {
-        const int j = first + threadIdx.x % 32;
+    EACH_ROW(at, place(count, 0)) {
+        const Spot pair = spot(at);
+        const Tokens both = sets[pair.i] & sets[pair.j];
         Block total = {0.0, 0.0, 0.0};
-        for (Tokens tokens = sets[i]; tokens; tokens &= tokens - 1) {
-            const int d = lowest(tokens);
-            const Tokens others = j <= i ? arcs(j, d) : 0;
-            for (Tokens left = arcs(i, d); left; left &= left - 1)
-                if (has(others, lowest(left))) total += block_of(c, d, lowest(left));
+        if (both) {
+            EACH_ENTRY(e, d, n) if (has(both, d)) {
+                for (Tokens left = arcs(pair.i, d) & arcs(pair.j, d); left; left &= left - 1)
+                    total += block_of(c, d, lowest(left));
+            }
+            total = sign(pair.i) * sign(pair.j) * warp_sum(total);
         }
-        total = sign(i) * sign(j) * total;
         // Near a vertex the difference is all rounding: as much again keeps the system regular and its step small.
-        if (i == j) total = {total.u * (1.0 + 1e-15), total.w, total.v * (1.0 + 1e-15)};
-        if (j <= i) c.system[place(i, j)] = coupling(total);
+        if (pair.i == pair.j) total = {total.u * (1.0 + 1e-15), total.w, total.v * (1.0 + 1e-15)};
+        if (threadIdx.x % 32 == 0) c.system[at] = coupling(total);
     }
 }
 
@@ -147,13 +147,16 @@ __device__ inline void Cuts::assemble(const Path& c) const {
     __syncthreads();
     couple_rows(c);
     __syncthreads();
-    EACH_ROW(i, count)
-    for (int j = threadIdx.x % 32; j <= i; j += 32) {
-        Coupling total = c.system[place(i, j)];
-        for (Tokens tokens = sets[i] & sets[j]; tokens; tokens &= tokens - 1) {
-            const Block* own = reinterpret_cast<const Block*>(c.blocks(lowest(tokens)));
-            total -= through(coupling(own[i]), c.row[lowest(tokens)], coupling(own[j]));
+    EACH_ROW(at, place(count, 0)) {
+        const Spot pair = spot(at);
+        const Tokens both = sets[pair.i] & sets[pair.j];
+        if (!both) continue;
+        Coupling total = {0.0, 0.0, 0.0, 0.0};
+        EACH_ENTRY(e, d, n) if (has(both, d)) {
+            const Block* own = reinterpret_cast<const Block*>(c.blocks(d));
+            total -= through(coupling(own[pair.i]), c.row[d], coupling(own[pair.j]));
         }
-        c.system[place(i, j)] = total;
+        total = warp_sum(total);
+        if (threadIdx.x % 32 == 0) c.system[at] += total;
     }
 }

@@ -50,11 +50,18 @@ struct alignas(16) Coupling {  // [[a, b], [-d, c]]
 
 __device__ __forceinline__ Coupling coupling(Block m) { return {m.u, m.w, m.w, m.v}; }
 __device__ __forceinline__ Coupling flipped(Coupling m) { return {m.a, m.d, m.b, m.c}; }
+__device__ __forceinline__ void operator+=(Coupling& x, Coupling y) {
+    x = {x.a + y.a, x.b + y.b, x.d + y.d, x.c + y.c};
+}
 __device__ __forceinline__ void operator-=(Coupling& x, Coupling y) {
     x = {x.a - y.a, x.b - y.b, x.d - y.d, x.c - y.c};
 }
 __device__ __forceinline__ Pair operator*(Coupling m, Pair x) {
     return {m.a * x.p + m.b * x.q, m.c * x.q - m.d * x.p};
+}
+
+__device__ __forceinline__ Coupling warp_sum(Coupling x) {
+    return {group_sum<32>(x.a), group_sum<32>(x.b), group_sum<32>(x.d), group_sum<32>(x.c)};
 }
 
 // M_ik inverse(M_kk) M_kj, from M_ik, the inverse and M_jk.

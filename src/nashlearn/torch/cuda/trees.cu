@@ -60,12 +60,15 @@ __device__ void place_cuts(const Path& c, const Cuts& cuts, int before, double n
     __syncthreads();
 }
 
-// While the path is followed, cuts are looked for at every third point after the first steps, and at first plainly
-// violated ones alone. Where it has come close to an end that they forbid, it is easier to begin again than to return.
+#define PLAIN 1e-4  // what a cut lacks that is looked for on the way
+
+// While the path is followed, cuts are looked for at every third point after the first steps, and only those that are
+// plainly violated: the flows that find others take long, and few of them remain in the end. Where the path has come
+// close to an end that cuts forbid, it is easier to begin again than to return.
 __device__ bool Cuts::grow(const Path& c, double nu, int turn) {
     if (turn % 3 != 1 || turn == 1) return false;
     const int before = count;
-    const double tol = most(fmin(0.1, 10.0 * nu), missing);
+    const double tol = most(fmin(0.1, 30.0 * nu), most(missing, PLAIN));
     search(c.x, c.scratch, n, {tol, 0.5 * tol, 0.1 * tol}, found);
     if (!take(*this, found)) return false;
     lost = most(found->lack[0], found->lack[1]) > 100.0 * sqrt(nu);

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from nashlearn.games.networks.batch import Networks
 from nashlearn.solvers.threads import threads
+from nashlearn.training.blas import one_thread
 from nashlearn.training.designs.nodes import DenseFeatures, SparseFeatures
 
 __all__ = ["NetworkDesign"]
@@ -17,6 +18,8 @@ __all__ = ["NetworkDesign"]
 
 class NetworkDesign:
     """How the scores of networks depend on the weights: those of node features first, then those of edges.
+
+    Products are made by one thread of linear algebra each, so that they are the same for any number of threads.
 
     Parameters
     ----------
@@ -44,6 +47,7 @@ class NetworkDesign:
         self._scores = np.empty((networks.n, networks.k))
         self._weighted: np.ndarray | None = None  # marginals times what their networks weigh, where they differ
 
+    @one_thread()
     def scores(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Those of nodes (n, k), overwritten by the next call, and of edges (m, k, k), or (1, k, k) for all alike."""
         split, k = self.nodes.n_weights, self.networks.k
@@ -51,6 +55,7 @@ class NetworkDesign:
         T = w[split:].reshape(self.width, k * k)
         return self._scores, (T if self.edges is None else self.edges @ T).reshape(-1, k, k)
 
+    @one_thread()
     def moments(self, q: Any, omega: np.ndarray) -> np.ndarray:
         """``sum_i omega_i Phi_i' q_i`` for marginals of nodes and edges.
 
@@ -72,6 +77,7 @@ class NetworkDesign:
             moments[split:] = pairs.ravel()
         return moments
 
+    @one_thread()
     def curvature(self, omega: np.ndarray) -> np.ndarray:
         """A guess of the Hessian's diagonal: that of random fields at half of the largest loss, all labels alike."""
         networks, k = self.networks, self.networks.k

@@ -7,20 +7,21 @@ and their sums are added in order: the result is the same for any number of thre
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from nashlearn.kernels.nodes import Compressed, Pattern
-from nashlearn.solvers.threads import Run
+from nashlearn.solvers.threads import Run, add_in_order
 
 __all__ = ["DenseFeatures", "SparseFeatures"]
 
-_ROWS = 4096
-_PARTS = 4  # sums of a gradient over rows, each as large as the weights
+_ROWS = 1024  # of scores that one thread makes at a time
+_PARTS = 8  # sums of a gradient over rows, each as large as the weights
 _DENSE = 0.3  # share of entries that are not 0 above which a matrix product is faster
 _CACHED = 1 << 15  # weights that are, beside the entries of sparse rows
+_WIDE = 3  # a feature with weights for more than one label in so many is read as if it had them for all
 _DENSE_PARTS = 16  # the same where features are dense, and their weights few beside the features
 
 
@@ -96,8 +97,7 @@ class DenseFeatures(_NodeFeatures):
             rows.add_products(q, part, a, b)
             return part
 
-        for part in run(moments, _blocks(n, max(_ROWS, -(-n // _DENSE_PARTS)))):
-            G += part
+        add_in_order(run, moments, _blocks(n, max(_ROWS, -(-n // _DENSE_PARTS))), G.__iadd__)
 
     def squares(self, share: np.ndarray) -> np.ndarray:
         """Weighted sum of the squares of what each weight is multiplied with: of each feature, for every label."""
@@ -109,6 +109,20 @@ class DenseFeatures(_NodeFeatures):
     def matrix(self) -> sparse.csr_matrix:
         """``Phi`` (N k, n_weights): row ``i k + a`` makes the score of label ``a`` at node ``i``."""
         return sparse.csr_matrix(sparse.kron(self.X, sparse.eye(self.k), format="csr"))
+
+
+class _Parts(NamedTuple):
+    """A sparse matrix by rows in two parts: features with weights for many labels, and those with a few.
+
+    The former have whole rows of a table, 0 where a label has no weight: reading them takes less than looking labels
+    up. Its ``entries`` are the weights ``at``.
+    """
+
+    wide: Compressed
+    shape: tuple[int, int]  # of the table
+    narrow: Pattern
+    at: np.ndarray
+    entries: np.ndarray
 
 
 class SparseFeatures(_NodeFeatures):
@@ -134,15 +148,31 @@ class SparseFeatures(_NodeFeatures):
         return self.n_weights == self.X.shape[1] * self.k
 
     @cached_property
-    def _rows(self) -> Any:
-        """The matrix by rows, for kernels, with the labels of its features where these are some only."""
-        X, d = self.X, self.X.shape[1]
-        if self._whole:
-            return Compressed(*_arrays(X, X.indices.dtype), d)
+    def _rows(self) -> Compressed:
+        """The matrix by rows, for kernels."""
+        return Compressed(*_arrays(self.X, self.X.indices.dtype), self.X.shape[1])
+
+    @cached_property
+    def _parts(self) -> _Parts:
+        """The matrix by rows where features have weights for some labels only."""
+        X, widths = self.X, np.diff(self.start)
+        is_wide = _WIDE * widths >= self.k
+        place, wide = np.cumsum(is_wide) - 1, is_wide[X.indices]
+        at = np.flatnonzero(np.repeat(is_wide, widths))
+        entries = np.repeat(place, widths)[at] * self.k + self.label[at]
         # As narrow as can be: indices are looked up for each nonzero, and where its weights begin.
         width = np.int32 if X.indices.dtype == np.int32 and self.n_weights < 2**31 else np.intp
-        label = np.ascontiguousarray(self.label, dtype=np.int32)
-        return Pattern(*_arrays(X, width), d, self.k, np.ascontiguousarray(self.start, dtype=width), label)
+        bounds = np.concatenate([[0], np.cumsum(wide)])[X.indptr]
+        whole = sparse.csr_matrix((X.data[wide], place[X.indices[wide]], bounds), (X.shape[0], int(is_wide.sum())))
+        rest = sparse.csr_matrix((X.data[~wide], X.indices[~wide], X.indptr - bounds), X.shape)
+        start, label = np.ascontiguousarray(self.start, width), np.ascontiguousarray(self.label, np.int32)
+        return _Parts(
+            Compressed(*_arrays(whole, whole.indices.dtype), whole.shape[1]),
+            (whole.shape[1], self.k),
+            Pattern(*_arrays(rest, width), X.shape[1], self.k, start, label),
+            at,
+            entries,
+        )
 
     @cached_property
     def _columns(self) -> Compressed:
@@ -167,11 +197,18 @@ class SparseFeatures(_NodeFeatures):
 
     def scores(self, w: np.ndarray, out: np.ndarray, run: Run) -> None:
         """Write the scores (N, k): one pass over the nonzeros, in blocks of rows."""
-        rows, w = self._rows, np.ascontiguousarray(w)
-        table = w.reshape(-1, self.k) if self._whole else w
+        w = np.ascontiguousarray(w)
+        if self._whole:
+            rows, table = self._rows, w.reshape(-1, self.k)
+            run(lambda a, b: rows.times(table, out, a, b), _blocks(self.X.shape[0], _ROWS))
+            return
+        parts = self._parts
+        table = np.zeros(parts.shape)
+        table.ravel()[parts.entries] = w[parts.at]
 
         def block(a: int, b: int) -> None:
-            (rows.times if self._whole else rows.scores)(table, out, a, b)
+            parts.wide.times(table, out, a, b)
+            parts.narrow.add_scores(w, out, a, b)
 
         run(block, _blocks(self.X.shape[0], _ROWS))
 
@@ -182,16 +219,17 @@ class SparseFeatures(_NodeFeatures):
             columns, table = self._columns, out.reshape(d, self.k)
             run(lambda a, b: columns.times(q, table, a, b), _blocks(d, max(1, d // 64)))
             return
-        rows = self._rows
+        parts = self._parts
 
         def moments(a: int, b: int) -> np.ndarray:
-            part = np.zeros(self.n_weights)
-            rows.add_moments(q, part, a, b)
+            part, table = np.zeros(self.n_weights), np.zeros(parts.shape)
+            parts.wide.add_products(q, table, a, b)
+            part[parts.at] = table.ravel()[parts.entries]
+            parts.narrow.add_moments(q, part, a, b)
             return part
 
         out[:] = 0.0
-        for part in run(moments, _blocks(n, max(1, -(-n // _PARTS)))):
-            out += part
+        add_in_order(run, moments, _blocks(n, max(1, -(-n // _PARTS))), out.__iadd__)
 
     def squares(self, share: np.ndarray) -> np.ndarray:
         """Weighted sum of each feature's squares, for the labels that it has weights for."""

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from nashlearn.kernels.csr import Csr
 from nashlearn.kernels.rows import Dense
 
-__all__ = ["compressed", "rows_of", "squared_norms"]
+__all__ = ["adjacent_rows", "compressed", "rows_of", "squared_norms"]
 
 
 def compressed(X: Any, bias: float) -> Any:
@@ -23,6 +23,16 @@ def compressed(X: Any, bias: float) -> Any:
     indptr = X.indptr if X.indptr.dtype == X.indices.dtype else X.indptr.astype(X.indices.dtype)
     entries = int(indptr[-1])  # there may be room for more
     return Csr(X.data[:entries], X.indices[:entries], indptr, X.shape[1], bias)
+
+
+def adjacent_rows(X: Any, part: slice) -> Any:
+    """Rows ``part`` of an array or a CSR matrix, without a copy of its data."""
+    if not sp.issparse(X):
+        return X[part]
+    indptr = X.indptr[part.start : part.stop + 1]
+    entries = slice(indptr[0], indptr[-1])
+    shape = part.stop - part.start, X.shape[1]
+    return type(X)((X.data[entries], X.indices[entries], indptr - indptr[0]), shape=shape, copy=False)
 
 
 def rows_of(X: Any, bias: float) -> Any:

@@ -45,10 +45,27 @@ def _ridge_factor(A: np.ndarray, ridge: float) -> Any:
     return sl.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
 
 
-_AFFORDABLE = 4  # operations for a matrix of second moments, in those of a product of the data with the weights
+_AFFORDABLE = 16  # operations for a matrix of second moments, in those of a product of the data with the weights
 _CACHED = 2000  # weights that stay in the first cache
 _FEW = 16  # classes: BLAS would copy every row to meet them
-_ROWS = 8  # rows per weight from which second moments are estimated well enough to scale by
+_WIDE, _SEEN = 200, 1000  # features from which on it is asked whether they are related, and rows to see that in
+_UNRELATED = 0.3  # variance of the eigenvalues up to which the diagonal is as good
+_ROWS, _FEWEST = 8, 2  # rows per weight that estimate second moments well enough to scale by, and at least
+
+
+def _eigenvalue_variance(X: Any) -> float:
+    """Roughly the variance of the eigenvalues of the features' correlations, about 0 and not about their means.
+
+    That is the number of features times the mean square of a correlation, seen in some rows and features, less what
+    unrelated features would show by chance.
+    """
+    some = np.random.default_rng(0).choice(X.shape[1], min(X.shape[1], _WIDE), replace=False)
+    rows = X[:: max(1, X.shape[0] // _SEEN)]
+    part = np.column_stack([_dense(rows[:, some]).astype(np.float64), np.ones(rows.shape[0])])
+    part /= np.sqrt(np.maximum(np.square(part).sum(axis=0), np.finfo(np.float64).tiny))
+    between = np.square(part.T @ part)
+    np.einsum("jj->j", between)[:] = 0.0
+    return X.shape[1] * float(between.sum() / (between.size - len(between)) - 1.0 / len(part))
 
 
 class RowDesign:
@@ -96,22 +113,28 @@ class RowDesign:
     def metric(self, problem: Any, ridge: float) -> np.ndarray:
         """The inverse (common, common) of the second moments with a ridge, or (common,) of their diagonal.
 
-        A matrix where that costs no more than a few evaluations, from no more rows than that needs.
+        A matrix where that costs no more than a few evaluations, from no more rows than that needs, unless features are
+        many and all but unrelated. Moments of some rows are drawn towards their diagonal, as they err the more.
         """
         m, n, X = self.common, problem.n, problem.X
-        if m**3 > _AFFORDABLE * problem.k * (X.nnz if sp.issparse(X) else X.size):
+        affordable = _AFFORDABLE * problem.k * (X.nnz if sp.issparse(X) else X.size) // m**2
+        if affordable < min(_FEWEST * m, n) or (m > _WIDE and _eigenvalue_variance(X) < _UNRELATED):
             out = np.zeros(self.shape)
             for part, block in problem.blocks():
                 self.add_diagonal(block, np.broadcast_to(problem.omega[part], (problem.k, block.shape[0])), out)
             diagonal = out.reshape(-1, m)[0]
             return 1.0 / (ridge + diagonal + 1e-10 * diagonal.mean())
-        A, stride = np.zeros((m, m)), max(1, n // max(_ROWS * m, 1000))
+        A, stride = np.zeros((m, m)), max(1, n // max(min(_ROWS * m, affordable), 1000))
         step = 4096 * stride
         for start in range(0, n, step):
             part = slice(start, start + step, stride)
             self.add_gram(X[part].astype(np.float64, copy=False), stride * problem.omega[part], A)
-        inverse = sl.cho_solve(_ridge_factor(A, ridge), np.eye(m), overwrite_b=True, check_finite=False)
-        return 0.5 * (inverse + inverse.T)
+        if stride > 1:
+            diagonal, share = A.diagonal().copy(), m / (m + n // stride)
+            A *= 1.0 - share
+            np.einsum("jj->j", A)[:] += share * diagonal
+        inverse, _ = sl.lapack.dpotri(_ridge_factor(A, ridge)[0], lower=True, overwrite_c=True)
+        return _mirrored(inverse)
 
 
 class PerClass(RowDesign):

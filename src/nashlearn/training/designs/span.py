@@ -6,6 +6,7 @@ With coefficients ``c_i = -omega_i/alpha (q_i - y_i)`` the scores of example ``j
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -200,7 +201,7 @@ class KernelProblem:
     span: Any
     complete = True  # every row has a label
     small = False  # a Gram matrix has no size at which its limits are cheap
-    narrow = False
+    shared = False
     _seen: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
@@ -266,6 +267,10 @@ class KernelProblem:
         """The same by :meth:`products`."""
         found = [self.products(C) for C in several]
         return [(self.span.scores(KC.T, C), wrong) for C, (KC, wrong) in zip(several, found, strict=True)]
+
+    def sum_scores(self, C: np.ndarray, term: Callable[[slice, np.ndarray], Any], add: Callable[[Any], object]) -> None:
+        """Call ``add`` with what ``term`` makes of the scores at ``C``, all at once."""
+        add(term(slice(None), self.scores(C)))
 
     def scores_error(self, C: np.ndarray) -> float:
         """How wrong rounding may have made the product behind :meth:`scores`."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
+import scipy.linalg as sl
 
 from nashlearn.training.driver import Method, Offer, Run
 from nashlearn.training.methods.planes import Planes
@@ -43,12 +44,13 @@ class Curvature:
     """The last steps and changes of the gradient: an approximation of the inverse Hessian.
 
     ``metric`` is proportional to a first guess of it: its diagonal (m,), or a matrix (m, m), that all parts of ``m``
-    weights have in common.
+    weights have in common. Where it is ``factored`` it is the lower Cholesky factor of a guess of the Hessian.
     """
 
     metric: np.ndarray
     steps: list[np.ndarray] = field(default_factory=list)
     changes: list[np.ndarray] = field(default_factory=list)
+    factored: bool = False
 
     def add(self, step: np.ndarray, change: np.ndarray) -> None:
         """Remember a step, unless rounding has made its curvature."""
@@ -56,7 +58,9 @@ class Curvature:
             self.steps, self.changes = [*self.steps[1 - _MEMORY :], step], [*self.changes[1 - _MEMORY :], change]
 
     def scaled(self, v: np.ndarray) -> np.ndarray:
-        """The first guess times ``v``. Cost: O(size), or O(m size) for a matrix."""
+        """The first guess times ``v``. Cost: O(size), or O(m size) for a matrix, O(size^2) for a factor."""
+        if self.factored:
+            return sl.cho_solve((self.metric, True), v, check_finite=False)
         parts = v.reshape(-1, len(self.metric))
         return (parts * self.metric if self.metric.ndim == 1 else parts @ self.metric).ravel()
 

@@ -17,7 +17,7 @@ from nashlearn.kernels.newton import apply_packed
 from nashlearn.training.designs.rows import diagonals
 from nashlearn.training.problem import Problem
 
-__all__ = ["CONJUGATE_STEPS", "DENSE_LIMIT", "Hessian", "by_cholesky", "by_conjugate_gradients"]
+__all__ = ["CONJUGATE_STEPS", "DENSE_LIMIT", "Hessian", "by_cholesky", "by_conjugate_gradients", "cholesky_factor"]
 
 DENSE_LIMIT = 2500  # weights up to which the Hessian is formed: 50 MB, a fifth of a second to factorise
 CONJUGATE_STEPS = 50
@@ -84,17 +84,22 @@ class Hessian:
         return self.scale * out
 
 
-def by_cholesky(curvature: Hessian, gradient: np.ndarray, alpha: float, damping: float) -> np.ndarray:
+def cholesky_factor(curvature: Hessian, alpha: float, damping: float) -> np.ndarray:
+    """The lower factor of the damped Hessian, more damped where rounding has made it indefinite."""
     H = curvature.matrix()
     diagonal = np.einsum("jj->j", H)
     diagonal += alpha + max(damping, 1e-14) * max(diagonal.mean(), curvature.typical)
     try:
-        factor = sl.cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
-    except np.linalg.LinAlgError:  # rounding has made it indefinite: features of very different sizes
+        return sl.cho_factor(H, lower=True, overwrite_a=True, check_finite=False)[0]
+    except np.linalg.LinAlgError:  # features of very different sizes
         if damping > 1.0:
-            return -gradient / diagonal.max()
-        return by_cholesky(curvature, gradient, alpha, max(100.0 * damping, 1e-12))
-    return -sl.cho_solve(factor, gradient.ravel(), check_finite=False).reshape(gradient.shape)
+            return np.sqrt(diagonal.max()) * np.eye(len(H))
+        return cholesky_factor(curvature, alpha, max(100.0 * damping, 1e-12))
+
+
+def by_cholesky(curvature: Hessian, gradient: np.ndarray, alpha: float, damping: float) -> np.ndarray:
+    factor = cholesky_factor(curvature, alpha, damping)
+    return -sl.cho_solve((factor, True), gradient.ravel(), check_finite=False).reshape(gradient.shape)
 
 
 def by_conjugate_gradients(curvature: Hessian, gradient: np.ndarray, alpha: float, damping: float) -> np.ndarray:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from nashlearn.training.driver import Offer, Run
-from nashlearn.training.methods.ascent import Ascent, AscentState
+from nashlearn.training.methods.ascent import Ascent, AscentState, work_left
 from nashlearn.training.methods.newton import Newton, NewtonState, step_cost
 from nashlearn.training.methods.rows import RowMethod
+from nashlearn.training.methods.support import support_cost, support_step
 from nashlearn.training.problem import Problem
 
 __all__ = ["Linear"]
 
 _CROWDED = 2  # examples per weight from which the Newton method wins from the start
 _GLANCES, _SHARP = 6, 0.2  # evaluations after which the objective, over the risk without weights, is that small
+_PAID = 1.5  # cost of a step on the support that ascent has come to before the first
 _NEWTON_STEPS = 8  # steps in which Newton ends what ascent has begun, roughly
 
 
@@ -38,6 +40,8 @@ class Linear(RowMethod):
         """A step of the method that the state belongs to."""
         if state.phase == NewtonState.phase:
             return self._ascent(run.problem).init(run) if self._sharp(run, state) else Newton().update(run, state)
+        if self._few(run, state):
+            return support_step(run, state)
         state, offer = self._ascent(run.problem).update(run, state)
         if state.over:
             return Newton().begin(run, run.progress.w, state.Q, 3.0 * run.problem.game.scale, newton=True)
@@ -48,6 +52,15 @@ class Linear(RowMethod):
         problem = run.problem
         fresh = state.evaluations >= _GLANCES and not state.newton and run.start is None
         return fresh and problem.design.sweepable and run.progress.primal < _SHARP * problem.game.scale
+
+    def _few(self, run: Run, state: AscentState) -> bool:
+        """Whether so few examples have weight that to solve for their strategies is worth what ascent has cost."""
+        if state.solved or state.settled or state.work == 0.0:
+            return False
+        cost = support_cost(run.problem, state)
+        left = work_left(state.works, state.gaps, run.progress.tol)
+        soon = 0.0 < left < cost  # at its rate ascent is there before
+        return not soon and _PAID * cost <= state.work and cost < _NEWTON_STEPS * step_cost(run.problem)
 
     def finish(self, run: Run, state: Any) -> None:
         """What the method of the last state does in the end."""

@@ -10,10 +10,13 @@ only sees the examples at a kink, about as many as there are weights when ``mu``
 
 Where there are many examples, the kinks of all make a function that is all but smooth even at the end: L-BFGS in the
 metric of the features' second moments [nocedal1980]_, with one ``mu`` throughout, comes to a gap of 1e-3 in a dozen or
-two evaluations, two passes over the data each. Once it is slower than Newton's method would be, that takes over with a
-``mu`` that falls. Far from the solution a random part of the examples at a kink is curvature enough. A step of Newton's
-costs two passes over the data and one Cholesky factorisation, or, beyond ``DENSE_LIMIT`` weights, a few dozen passes of
-conjugate gradients.
+two evaluations, two passes over the data each. Most of them only bring the moments of ``q`` to ``-alpha w``: the
+weights settle long before, so that the first centres need not wait for the moments.
+
+Once L-BFGS is slower than Newton's method would be, that takes over with a ``mu`` that falls. Far from the solution a
+random part of the examples at a kink is curvature enough. A Hessian, one Cholesky factorisation, then serves L-BFGS as
+its metric for as long as steps, two passes over the data each, make good progress with it, also at the next centre.
+Beyond ``DENSE_LIMIT`` weights each step takes a few dozen passes of conjugate gradients instead.
 """
 
 from __future__ import annotations
@@ -23,18 +26,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from nashlearn.kernels.newton import distance, packed_tangents
+from nashlearn.kernels.newton import distance
 from nashlearn.training.driver import Offer, Run
 from nashlearn.training.methods.descent import Curvature
 from nashlearn.training.methods.hessian import (
     CONJUGATE_STEPS,
     DENSE_LIMIT,
-    Hessian,
-    by_cholesky,
     by_conjugate_gradients,
+    cholesky_factor,
 )
 from nashlearn.training.methods.rows import RowMethod
 from nashlearn.training.methods.search import first_descent
+from nashlearn.training.methods.tangents import Tangents, kinked_rows
 from nashlearn.training.problem import Problem
 from nashlearn.training.progress import Progress
 
@@ -46,9 +49,12 @@ _SMOOTH = 0.3  # smoothing to begin with, in units of the game's scale
 _FEW, _CROWD = 40, 4  # rows per weight that make a good start, where there are so many times as many
 _ROUGH, _MOST = 1e-2, 50  # gap of that start, and iterations
 _SETTLED = 0.5  # part of what moved that the gap at this centre comes to before the centre moves
+_HASTY, _WON = 2, 0.05  # centres that move earlier, once no more than that part is left to win by other weights
+_STALE = 0.3  # residual, relative to that before, up to which a Hessian serves for another step
+_SLIGHT = 1e-6  # damping up to which it does
 _NEAR = 4.0  # gap, relative to that wanted, at which the bound of the objective is compared with the objective itself
 _WATCHED = 7  # evaluations over which the pace of L-BFGS is judged
-_NEWTON_STEPS = 8  # in which Newton's method ends, roughly
+_NEWTON_STEPS = 6  # in which Newton's method ends, roughly, in Hessians
 
 
 def step_cost(problem: Problem) -> float:
@@ -58,21 +64,6 @@ def step_cost(problem: Problem) -> float:
         return problem.n * (2.0 + 4.0 * CONJUGATE_STEPS)
     kinks = min(_SAMPLE * size, problem.n) * size * (problem.d + 1.0)
     return 2.0 * problem.n + (size**3 / 3.0 + kinks) / (8.0 * size)
-
-
-class _Tangents(Hessian):
-    """The generalised Hessian of the proximal-point smoothing; rows stand for all."""
-
-    def __init__(self, problem: Problem, mu: float, Q: np.ndarray, tight: np.ndarray, rows: np.ndarray):
-        super().__init__(problem, rows)
-        self.mu, self.Q, self.tight = mu, Q, tight
-        self.scale = problem.n / max(rows.size, 1)
-
-    def packed(self, rows: np.ndarray, out: np.ndarray) -> np.ndarray:
-        """The Jacobians of those rows that are at a kink."""
-        active = np.empty(rows.size, np.intp)
-        m = packed_tangents(self.problem.loss, self.mu, self.problem.omega, self.Q, self.tight, rows, out, active)
-        return active[:m]
 
 
 @dataclass
@@ -95,8 +86,12 @@ class NewtonState:
         Examples at a kink that the Hessian is made of.
     damping : float
         What is added to its diagonal.
+    centres : int
+        How often the centre has moved.
     last : float
         The squared gradient at the last step, over ``2 alpha``; inf where the centre has moved since.
+    fresh, full : bool
+        Whether that step had a Hessian of its own, and whether it was taken at its full length.
     smooth, primal, dual : float
         The smoothed objective at ``w``, a bound of the objective, and the dual one at ``Q``.
     exact, excess : float
@@ -132,7 +127,10 @@ class NewtonState:
     gap: float = np.inf
     before: float = np.inf
     damping: float = 0.0
+    centres: int = 0
     last: float = np.inf
+    fresh: bool = False
+    full: bool = False
     stuck: bool = False
     over: bool = False
 
@@ -193,7 +191,7 @@ class Newton(RowMethod):
         if curvature is None:
             metric = np.ones(1) if newton else spread * problem.design.metric(problem, 10.0 * run.alpha * spread)
             curvature = Curvature(metric)
-        tight = np.empty((problem.n, problem.n_options), np.bool_)
+        tight = np.zeros((problem.n, problem.n_options), np.bool_)
         sample = float(_SAMPLE * problem.design.size)
         state = NewtonState(w, w, Q, centre, tight, curvature, mu, 1e-9 * mu, sample, newton=newton)
         self._move(problem, state, w)
@@ -202,8 +200,7 @@ class Newton(RowMethod):
     def update(self, run: Run, state: NewtonState) -> tuple[NewtonState, Offer | None]:
         """A step, or a new centre where steps would gain little at this one."""
         problem, mu, primal = run.problem, state.mu, state.primal
-        gradient = run.alpha * state.w + state.G
-        residual = float(np.vdot(gradient, gradient)) / (2.0 * run.alpha)
+        gradient, residual = _residual(run, state)
         moved = 0.5 * mu * distance(problem.omega, state.Q, state.centre)
         # A row that moved by delta leaves a gap of up to sqrt(2) mu delta, the root of what it moved by in the mean.
         if mu < state.floor or residual + 2.0 * np.sqrt(mu * moved) <= 1e-16 * primal:
@@ -212,28 +209,39 @@ class Newton(RowMethod):
         # A step that gains nothing is rounding.
         rounded = residual <= (1e-15 if residual < state.last else 1e-12) * primal
         state.newton = state.newton or rounded or self._slow(run, state)
-        if residual <= _SETTLED * moved or rounded or state.stuck:
+        if residual <= _SETTLED * moved or rounded or state.stuck or self._won(state, gradient, moved):
             self._recentre(run, state)
-        elif not state.newton:
-            run.progress.n_iter += 1
+            return state, self._offer(run, state)
+        run.progress.n_iter += 1
+        if not state.newton:
             state.newton = not self._descend(problem, state, gradient)
-        else:
-            state.sample *= 2 if residual > 0.25 * state.last else 1
-            state.last = residual
+        elif not self._again(problem, state, gradient, residual):
+            state.sample *= 2 if state.fresh and residual > 0.25 * state.last else 1
+            state.last, state.fresh = residual, True
             stuck = self._step(run, state, gradient)
-            run.progress.n_iter += 1
             if stuck and residual > 1e-6 * primal:
                 state.over = True
                 return state, None
         return state, self._offer(run, state)
 
+    def _won(self, state: NewtonState, gradient: np.ndarray, moved: float) -> bool:
+        """Whether other weights would gain little at one of the first centres, by the model of L-BFGS."""
+        if state.newton or state.centres >= _HASTY:
+            return False
+        flat = gradient.ravel()
+        return -0.5 * float(flat @ _direction(state.curvature, flat)) <= _WON * moved
+
     def _recentre(self, run: Run, state: NewtonState) -> None:
         """Let the next steps begin at the strategies at hand."""
         state.centre[:] = state.Q
+        state.centres += 1
         state.damping, state.stuck, state.last = 0.0 if state.stuck else state.damping, False, np.inf
         state.excess = 0.0
         if state.newton:
-            state.mu *= 0.2 if run.progress.apparent_gap > 1e-2 else 0.5
+            sharper = 0.2 if run.progress.apparent_gap > 1e-2 else 0.5
+            state.mu *= sharper
+            if state.curvature.factored:  # the Hessian is all but proportional to 1 / mu
+                state.curvature = Curvature(state.curvature.metric / np.sqrt(sharper), factored=True)
         self._move(run.problem, state, state.w)
 
     def _slow(self, run: Run, state: NewtonState) -> bool:
@@ -252,8 +260,7 @@ class Newton(RowMethod):
         """A step of L-BFGS; whether it helped."""
         w, flat, before = state.w, gradient.ravel(), state.smooth
         while True:
-            known = bool(state.curvature.steps)
-            direction = state.curvature.direction(flat) if known else -state.curvature.scaled(flat)
+            direction = _direction(state.curvature, flat)
             found = first_descent(
                 lambda step: self._move(problem, state, w + step * direction.reshape(w.shape)),  # noqa: B023 - used at once
                 before,
@@ -261,21 +268,33 @@ class Newton(RowMethod):
                 shortest=_SHORTEST,
             )
             if found is not None:
-                change = state.G - (gradient - problem.alpha * w) + problem.alpha * (state.w - w)
-                state.curvature.add((state.w - w).ravel(), change.ravel())
+                state.full = found[0] == 1.0
+                _learn(problem, state, w, gradient)
                 return True
             self._move(problem, state, w)
-            if not known:
+            if not state.curvature.steps:
                 return False
-            state.curvature = Curvature(state.curvature.metric)
+            state.curvature = replace(state.curvature, steps=[], changes=[])
+
+    def _again(self, problem: Problem, state: NewtonState, gradient: np.ndarray, residual: float) -> bool:
+        """A step with the last Hessian where it has served well; whether it helped."""
+        # Where steps were damped or cut short, the curvature changes from one to the next.
+        trusted = state.curvature.factored and state.full and state.damping <= _SLIGHT
+        if not (trusted and residual <= _STALE * state.last) or not self._descend(problem, state, gradient):
+            return False
+        state.last, state.fresh = residual, False
+        return True
 
     def _step(self, run: Run, state: NewtonState, gradient: np.ndarray) -> bool:
         """A step along Newton's direction, damped as the last steps have taught; whether it gained but rounding."""
         problem, w, before = run.problem, state.w, state.smooth
-        solve = by_cholesky if problem.design.size <= DENSE_LIMIT else by_conjugate_gradients
-        few = state.sample < problem.n
-        rows = _sample_rows(problem, state, run.rng) if few else np.arange(problem.n)
-        direction = solve(_Tangents(problem, state.mu, state.Q, state.tight, rows), gradient, run.alpha, state.damping)
+        at, rows = (problem, state.mu, state.Q, state.tight), np.arange(problem.n)
+        tangents = Tangents(*at, kinked_rows(*at, state.sample, run.rng) if state.sample < problem.n else rows)
+        if problem.design.size <= DENSE_LIMIT:
+            state.curvature = Curvature(cholesky_factor(tangents, run.alpha, state.damping), factored=True)
+            direction = _direction(state.curvature, gradient.ravel()).reshape(w.shape)
+        else:
+            direction = by_conjugate_gradients(tangents, gradient, run.alpha, state.damping)
         found = first_descent(
             lambda step: self._move(problem, state, w + step * direction),
             before,
@@ -284,7 +303,10 @@ class Newton(RowMethod):
         )
         if found is None:
             self._move(problem, state, w)
+        elif state.curvature.factored:
+            _learn(problem, state, w, gradient)
         step = 0.0 if found is None else found[0]
+        state.full = step == 1.0
         state.stuck = state.damping >= 1.0 and before - state.smooth <= 1e-15 * abs(before)  # all is rounding
         if step < 0.2:
             state.damping = min(max(10.0 * state.damping, 1e-5), 1e6)
@@ -302,12 +324,16 @@ class Newton(RowMethod):
 
     def _offer(self, run: Run, state: NewtonState) -> Offer:
         """The weights with their certificate; games are solved where the gap may then be as small as is wanted."""
-        problem, own, primal = run.problem, state.G / -run.alpha, state.primal
+        problem, primal = run.problem, state.primal
         wanted = run.progress.tol * primal
-        if primal - max(state.dual, run.progress.dual) <= (wanted + state.excess if state.excess else _NEAR * wanted):
+        distant = primal - max(state.dual, run.progress.dual)
+        unknown = not state.excess and (distant <= _NEAR * wanted or _residual(run, state)[1] <= wanted)
+        if unknown or distant <= wanted + state.excess:
             state.exact = problem.primal(state.w)
             state.excess, primal = primal - state.exact, state.exact
-        return Offer(state.w, primal, state.dual, problem.error(state.w), problem.error(own, state.Q))
+        share, dual = _drawn_to_truth(run, state)
+        own = share / -run.alpha * state.G
+        return Offer(state.w, primal, dual, problem.error(state.w), problem.error(own, state.Q))
 
     def finish(self, run: Run, state: NewtonState) -> None:
         """Solve the games at the best weights where that was not done, and tidy them."""
@@ -317,12 +343,33 @@ class Newton(RowMethod):
         super().finish(run, state)
 
 
-def _sample_rows(problem: Problem, state: NewtonState, rng: np.random.Generator) -> np.ndarray:
-    """Rows among which enough are at a kink, judged by 500 of them; all rows where few would be spared."""
-    probe = rng.choice(problem.n, min(500, problem.n), replace=False)
-    packed = np.empty((problem.k * (problem.k + 1) // 2, probe.size))
-    args = problem.loss, state.mu, problem.omega, state.Q, state.tight, probe, packed, probe.copy()
-    need = state.sample / max(packed_tangents(*args) / probe.size, 0.02)
-    if need > 0.7 * problem.n:
-        return np.arange(problem.n)
-    return np.sort(rng.choice(problem.n, int(need), replace=False))
+def _residual(run: Run, state: NewtonState) -> tuple[np.ndarray, float]:
+    """The gradient of the smoothed objective, and its square over ``2 alpha``: what the dual lacks at this centre."""
+    gradient = run.alpha * state.w + state.G
+    return gradient, float(np.vdot(gradient, gradient)) / (2.0 * run.alpha)
+
+
+def _direction(curvature: Curvature, flat: np.ndarray) -> np.ndarray:
+    """Where L-BFGS goes; the first step trusts the size of the metric."""
+    return curvature.direction(flat) if curvature.steps else -curvature.scaled(flat)
+
+
+def _learn(problem: Problem, state: NewtonState, before: np.ndarray, gradient: np.ndarray) -> None:
+    """Take note of the step from the weights ``before``, where that was the gradient, to those at hand."""
+    step = state.w - before
+    change = state.G - (gradient - problem.alpha * before) + problem.alpha * step
+    state.curvature.add(step.ravel(), change.ravel())
+
+
+def _drawn_to_truth(run: Run, state: NewtonState) -> tuple[float, float]:
+    """The share ``t`` of ``q`` in ``t q + (1 - t) y`` that makes the best dual point, and the dual there at least.
+
+    Moments are ``t G`` and risks, which are concave and not negative, at least ``t risk(q)``. Far from the solution,
+    and with little regularisation, the dual at ``q`` itself says nothing.
+    """
+    square = float(np.vdot(state.G, state.G)) / run.alpha
+    risk = state.dual + 0.5 * square
+    if risk >= square:
+        return 1.0, state.dual
+    share = max(risk, 0.0) / square
+    return share, share * risk - 0.5 * share**2 * square

@@ -35,8 +35,8 @@ class RowMethod(Method):
         return min(tol, _POLISHED) if problem.small else tol
 
     def threads(self, problem: Any) -> AbstractContextManager[None]:
-        """One thread of linear algebra where more would not pay."""
-        return one_thread() if problem.narrow else nullcontext()
+        """One thread of linear algebra for each of our own."""
+        return one_thread() if problem.shared else nullcontext()
 
     def starting_point(self, run: Run) -> np.ndarray:
         """The last dual point where it fits, drawn towards the truth so that its weights are no longer than before."""

@@ -98,8 +98,8 @@ class SparseRows(SparseDescent):
         return min(tol, _POLISHED if self.target else _POLISHED_EXACT) if problem.small else tol
 
     def threads(self, problem: Any) -> AbstractContextManager[None]:
-        """One thread of linear algebra where more would not pay."""
-        return one_thread() if problem.narrow else nullcontext()
+        """One thread of linear algebra for each of our own."""
+        return one_thread() if problem.shared else nullcontext()
 
     def init(self, run: Run) -> tuple[SparseRowState, Offer | None]:
         """The weights to start from, those of an earlier run at the smoothing asked for."""

@@ -90,7 +90,7 @@ def newton_on_set(part: WorkingSet, Q: np.ndarray, shift: np.ndarray, enough: fl
     Steps begin at the coefficients of ``Q`` plus ``shift``, which may be 0.
     """
     alpha, omega, truth = part.alpha, part.omega, part.truth
-    centre, q, tight = Q.copy(), Q.copy(), np.empty((Q.shape[0], part.game.n_options), np.bool_)
+    centre, q, tight = Q.copy(), Q.copy(), np.zeros((Q.shape[0], part.game.n_options), np.bool_)
     C = omega[:, None] * (truth - Q) / alpha
     AC = part.spread(C)
     best, best_Q = part.dual(Q, C, AC), Q

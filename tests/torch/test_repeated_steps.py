@@ -1,0 +1,82 @@
+"""Steps like earlier ones, whose launches on CUDA lack nothing but addresses, give what the first one gives."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the extra [torch]")
+
+from loss_cases import COSTS, TOLERANCE, draw, labels, on_each_device  # noqa: E402
+
+import nashlearn.torch as nt  # noqa: E402
+
+LOSSES = {"zero_one": "zero_one", "absolute": "absolute", "squared": "squared", "abstain": "abstain", "cost": COSTS}
+STEPS = 4  # the first ones find the launches
+
+
+def both(loss, scores, y, **given):
+    """The loss, and its gradient."""
+    scores = scores.detach().requires_grad_()
+    value = loss(scores, y, **given)
+    return value.detach(), torch.autograd.grad(value, scores)[0]
+
+
+def host(loss, smoothing, reduction):
+    return nt.NashLoss(loss, smoothing=smoothing, reduction=reduction, ignore_index=2)
+
+
+def assert_same(found, right, dtype):
+    for ours, theirs in zip(found, right, strict=True):
+        error = (ours.double().cpu() - theirs.double()).abs().max()
+        assert error <= TOLERANCE[dtype] * max(1.0, theirs.abs().max())
+
+
+@on_each_device
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("smoothing", [0.0, 0.5])
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_every_step_is_right(name, smoothing, reduction, weighted, device):
+    loss = host(LOSSES[name], smoothing, reduction)
+    ours = host(LOSSES[name], smoothing, reduction).to(device)
+    for seed in range(STEPS):
+        scores, y = draw(50, 4, dtype=torch.float32, seed=seed), labels(4, 50, seed=seed)
+        weight = draw(50, dtype=torch.float32, seed=seed + 9).abs() if weighted else None
+        there = None if weight is None else weight.to(device)
+        found = both(ours, scores.to(device), y.to(device), sample_weight=there)
+        exact = None if weight is None else weight.double()
+        assert_same(found, both(loss, scores.double(), y, sample_weight=exact), torch.float32)
+
+
+@on_each_device
+@pytest.mark.parametrize("smoothing", [0.0, 0.5])
+def test_steps_that_are_not_as_usual_are_right_too(smoothing, device):
+    loss, ours = host("zero_one", smoothing, "mean"), host("zero_one", smoothing, "mean").to(device)
+    scores, y = draw(50, 4, dtype=torch.float32), labels(4, 50)
+    right = both(loss, scores.double(), y)
+    for _ in range(STEPS):
+        assert_same(both(ours, scores.to(device), y.to(device)), right, torch.float32)
+    across = scores.t().contiguous().t().to(device)
+    assert not across.is_contiguous()
+    assert_same(both(ours, across, y.to(device)), right, torch.float32)
+    beside = torch.cat([torch.zeros(1), scores.flatten()]).to(device)[1:].view(50, 4)  # begins four bytes later
+    assert_same(both(ours, beside, y.to(device)), right, torch.float32)
+    assert_same(both(ours, scores.to(device), y.to(device, torch.int32)), right, torch.float32)
+    # What arrives is the third entry of another gradient.
+    own = scores.to(device).requires_grad_()
+    parts = [ours(own.detach(), y.to(device))] * 2 + [ours(own, y.to(device))]
+    gradient = torch.autograd.grad(torch.stack(parts) @ torch.arange(1.0, 4.0, device=device), own)[0]
+    assert_same([gradient], [3 * right[1]], torch.float32)
+
+
+@on_each_device
+def test_a_tensor_that_changed_since_is_refused(device):
+    ours, y = nt.NashLoss().to(device), labels(4, 50, device=device)
+    for _ in range(STEPS):
+        scores = draw(50, 4, dtype=torch.float32, device=device).requires_grad_()
+        own = scores * 1.0
+        value = ours(own, y)
+        value.backward(retain_graph=True)
+    own.add_(1.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        value.backward()
