@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["played", "swept"]
 
 _SWEEPS = 4  # between two looks
-_LOOKS = 300
+_LOOKS = 3000
 _COPIED = 1 << 10  # rows that a thread copies at a time
 _PLAYED = 1 << 12  # entries of a network's tables up to which the exact game is played at once
 _COOLING = 0.3 * 0.3 ** np.arange(9)  # smoothing of sweeps towards the exact game, relative to the largest loss

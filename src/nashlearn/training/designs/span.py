@@ -202,10 +202,7 @@ class KernelProblem:
     complete = True  # every row has a label
     small = False  # a Gram matrix has no size at which its limits are cheap
     shared = False
-<<<<<<< HEAD
     narrow = False
-=======
->>>>>>> wk
     _seen: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
@@ -251,13 +248,10 @@ class KernelProblem:
             return self._seen[1]
         return self.span.scores(self.gram.product(self.span.reduce(C)), C)
 
-<<<<<<< HEAD
     def sum_scores(self, C: np.ndarray, term: Callable[[slice, np.ndarray], Any], add: Callable[[Any], object]) -> None:
         """Call ``add`` with what ``term`` makes of the scores at ``C``, all at once."""
         add(term(slice(None), self.scores(C)))
 
-=======
->>>>>>> wk
     def all_scores(self, *several: np.ndarray) -> list[tuple[np.ndarray, float]]:
         """:meth:`scores` and :meth:`scores_error` of several coefficients, by one pass; the first ones are kept."""
         m = self.span.functions
@@ -278,13 +272,6 @@ class KernelProblem:
         """The same by :meth:`products`."""
         found = [self.products(C) for C in several]
         return [(self.span.scores(KC.T, C), wrong) for C, (KC, wrong) in zip(several, found, strict=True)]
-<<<<<<< HEAD
-=======
-
-    def sum_scores(self, C: np.ndarray, term: Callable[[slice, np.ndarray], Any], add: Callable[[Any], object]) -> None:
-        """Call ``add`` with what ``term`` makes of the scores at ``C``, all at once."""
-        add(term(slice(None), self.scores(C)))
->>>>>>> wk
 
     def scores_error(self, C: np.ndarray) -> float:
         """How wrong rounding may have made the product behind :meth:`scores`."""

@@ -369,7 +369,7 @@ def _drawn_to_truth(run: Run, state: NewtonState) -> tuple[float, float]:
     """
     square = float(np.vdot(state.G, state.G)) / run.alpha
     risk = state.dual + 0.5 * square
-    if risk >= square:
+    if risk >= square or square == 0.0:  # rounding may make no risk at all negative
         return 1.0, state.dual
     share = max(risk, 0.0) / square
     return share, share * risk - 0.5 * share**2 * square

@@ -200,7 +200,7 @@ def drawing_chances(sizes: np.ndarray, wanted: float, sure: np.ndarray | bool = 
         total, left = float(sizes[free].sum()), wanted - np.count_nonzero(~free)
         if not (total > 0.0 and left > 0.0):
             break
-        chances[free] = np.minimum(sizes[free] * (left / total), 1.0)
+        chances[free] = np.minimum(sizes[free] / total * left, 1.0)
     return chances
 
 
