@@ -194,6 +194,19 @@ def test_a_limit_set_around_fits_is_kept(limit, found):
     assert blas_threads() == found
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 1.0])
+def test_kernel_machines_are_the_same_for_any_number_of_threads(smoothing):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(700, 20)), rng.integers(4, size=700)  # rows and products are shared out in several parts
+    found = []
+    for limit in (1, 2, 3):
+        with threadpool_limits(limit, user_api="blas"):
+            model = NashClassifier(kernel="rbf", smoothing=smoothing, alpha=1e-2, random_state=0).fit(X, y)
+        found.append((model.dual_coef_, model.intercept_, model.dual_gap_))
+    for other in found[1:]:
+        assert all(np.array_equal(ours, theirs) for ours, theirs in zip(found[0], other, strict=True))
+
+
 def test_a_number_of_threads_set_during_a_fit_stays(found):
     small_fit(lambda now: set_threads([3] * len(found)))
     assert blas_threads() == [3] * len(found)

@@ -197,7 +197,7 @@ class BaseNash(
                 problem.run = threads(allowed_threads())
             return problem, LINEAR[self.penalty](setting.mu, setting.game.scale)
         kernel = Kernel(self.kernel, self.gamma, self.degree, self.coef0, X)
-        gram = Gram(kernel, X, setting.bias**2, self.cache_size)
+        gram = Gram(kernel, X, setting.bias**2, self.cache_size, threads(allowed_threads()))
         gram.refuse_indefinite(rng)
         kernel_problem = KernelProblem(gram, codes, omega, alpha, setting.game, setting.span)
         return kernel_problem, TemperedSpan(setting.mu) if setting.mu else Climb()

@@ -22,6 +22,8 @@ from nashlearn.estimators._parameters import number, parameters
 from nashlearn.estimators._risk import MomentRadius
 from nashlearn.estimators._row_functions import FLOATS, RowFunctions
 from nashlearn.games.rows.fscore import fscore_game
+from nashlearn.solvers.threads import threads
+from nashlearn.training.blas import allowed_threads
 from nashlearn.training.designs.gram import Gram, Kernel
 from nashlearn.training.fixed_point import FixedPoints, Search, fixed_points
 from nashlearn.training.opening import asked_checkpoint
@@ -185,9 +187,8 @@ class NashFScore(RowFunctions, MomentRadius, ClassifierMixin, BaseEstimator):
     def _games(self, data: FScoreData, rng: np.random.Generator) -> LabelGames:
         gram = None
         if not self._is_linear:
-            gram = Gram(
-                Kernel(self.kernel, self.gamma, self.degree, self.coef0, data.X), data.X, self._bias**2, self.cache_size
-            )
+            kernel = Kernel(self.kernel, self.gamma, self.degree, self.coef0, data.X)
+            gram = Gram(kernel, data.X, self._bias**2, self.cache_size, threads(allowed_threads()))
             gram.refuse_indefinite(rng)
         options = {
             "tol": _CLOSER * self.tol, "max_iter": self.max_iter, "verbose": self.verbose, "callback": self.callback,

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
 
 import nashlearn.kernels.gram as kernel_rows
+from nashlearn.solvers.threads import Run, threads
 
 __all__ = ["Gram", "Kernel"]
 
@@ -19,6 +20,7 @@ _NAMED = ("rbf", "poly", "laplacian")
 _INDEFINITE = 1e-8  # an eigenvalue below minus this share of the largest is no rounding
 _PROBE = 500
 _CHUNK = 1 << 20  # bytes of kernel values computed together
+_PART = 1 << 22  # bytes of rows that one thread multiplies at a time, whatever the number of threads
 _WIDE = 1 << 24  # bytes of data that are held in double precision for it
 _SPARE = 1 << 24  # bytes of rows that are made for a product and not kept
 
@@ -52,9 +54,9 @@ class Kernel:
         }
         self._pairs: Any = kernel if callable(kernel) else forms.get(kernel)
 
-    def bound(self, B: np.ndarray) -> _Gaussian:
+    def bound(self, B: np.ndarray, run: Run) -> _Gaussian:
         """The values between any rows and those of ``B``, of a Gaussian kernel of dense rows."""
-        return _Gaussian(B, self.width)
+        return _Gaussian(B, self.width, run)
 
     def __call__(self, A: Any, B: Any) -> np.ndarray:
         """Values of the kernel between all rows of ``A`` and all rows of ``B``, as a dense float64 array.
@@ -82,8 +84,8 @@ def _gaussian(A: Any, B: Any, gamma: float) -> np.ndarray:
 class _Gaussian:
     """``exp(-gamma |a - b|^2)``, the exponent in one matrix product of the rows with their norms appended."""
 
-    def __init__(self, B: np.ndarray, gamma: float):
-        self.gamma, self.right = gamma, np.empty((B.shape[0], B.shape[1] + 2))
+    def __init__(self, B: np.ndarray, gamma: float, run: Run | None = None):
+        self.gamma, self.run, self.right = gamma, run or threads(1), np.empty((B.shape[0], B.shape[1] + 2))
         self.right[:, :-2] = B
         self.right[:, -2], self.right[:, -1] = 1.0, np.einsum("ij,ij->i", B, B, dtype=np.float64)
 
@@ -94,13 +96,16 @@ class _Gaussian:
         left[:, -2], left[:, -1] = -self.gamma * np.einsum("ij,ij->i", A, A, dtype=np.float64), -self.gamma
         values = np.empty((A.shape[0], self.right.shape[0])) if out is None else out
         step = max(1, _CHUNK // (8 * max(self.right.shape[0], 1)))
-        for start in range(0, A.shape[0], step):  # a chunk stays in the cache between product and exponential
+
+        def fill(start: int) -> None:  # a chunk stays in the cache between product and exponential
             chunk = values[start : start + step]
             np.matmul(left[start : start + step], self.right.T, out=chunk)
             np.minimum(chunk, 0.0, out=chunk)
             np.exp(chunk, out=chunk)
             if bias:
                 chunk += bias
+
+        self.run(fill, ((start,) for start in range(0, A.shape[0], step)))
         return values
 
 
@@ -138,10 +143,13 @@ def _width(gamma: Any, X: Any) -> float:
 
 
 class Gram:
-    """The Gram matrix of the training data plus ``bias``, by rows. At most ``cache_size`` megabytes are kept."""
+    """The Gram matrix of the training data plus ``bias``, by rows. At most ``cache_size`` megabytes are kept.
 
-    def __init__(self, kernel: Kernel, X: Any, bias: float, cache_size: float):
-        self.kernel, self.X, self.bias = kernel, X, bias
+    Threads share rows and products in parts whose size does not depend on their number, nor do then the results.
+    """
+
+    def __init__(self, kernel: Kernel, X: Any, bias: float, cache_size: float, run: Run | None = None):
+        self.kernel, self.X, self.bias, self.run = kernel, X, bias, run or threads(1)
         self.n = X.shape[0]
         self.capacity = int(min(self.n, max(64, cache_size * 2**20 // (8 * self.n))))
         self._slot = np.full(self.n, -1)  # where a row is kept
@@ -170,7 +178,7 @@ class Gram:
     def part(self, some: np.ndarray) -> Gram:
         """The matrix of some examples, at most ``capacity`` of them, by itself."""
         X = self.X[some][:, some] if self.kernel.precomputed else self.X[some]
-        return Gram(self.kernel, X, self.bias, 8 * some.size**2 / 2**20)
+        return Gram(self.kernel, X, self.bias, 8 * some.size**2 / 2**20, self.run)
 
     def _diagonal(self) -> np.ndarray:
         if self.kernel.precomputed:
@@ -229,11 +237,11 @@ class Gram:
         if self._pairs is not None:
             yield slice(None), self._pairs
         elif step >= self.n:
-            self._pairs = self.kernel.bound(self.X)
+            self._pairs = self.kernel.bound(self.X, self.run)
             yield slice(None), self._pairs
         else:
             for start in range(0, self.n, step):
-                yield slice(start, start + step), self.kernel.bound(self.X[start : start + step])
+                yield slice(start, start + step), self.kernel.bound(self.X[start : start + step], self.run)
 
     def _free(self, count: int) -> np.ndarray:
         """Slots for new rows: unused ones, then those used longest ago."""
@@ -259,13 +267,33 @@ class Gram:
             self._compute(new, self._rows, slots)
             self._slot[new], self._owner[slots] = slots, new
         found = np.empty((self.n, V.shape[1]))
-        found[self._owner] = self._rows @ V
+        found[self._owner] = self._times(self._rows, V)
         others = np.flatnonzero(self._slot < 0)
         step = self._spare
         for start in range(0, others.size, step):
             some = others[start : start + step]
             found[some] = self._values(some) @ V
         return found
+
+    def _times(self, rows: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """``rows @ V``."""
+        found = np.empty((rows.shape[0], V.shape[1]))
+        step = max(1, _PART // (8 * max(rows.shape[1], 1)))
+
+        def part(start: int) -> None:
+            np.matmul(rows[start : start + step], V, out=found[start : start + step])
+
+        self.run(part, ((start,) for start in range(0, rows.shape[0], step)))
+        return found
+
+    def _add_across(self, C: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
+        """Add ``C @ rows`` to ``out``, some columns at a time."""
+        step = max(64, _PART // (8 * max(rows.shape[0], 1)))
+
+        def part(start: int) -> None:
+            out[:, start : start + step] += C @ rows[:, start : start + step]
+
+        self.run(part, ((start,) for start in range(0, rows.shape[1], step)))
 
     def _few(self, some: np.ndarray, V: np.ndarray) -> np.ndarray:
         """The columns of some examples times their rows of ``V``, where not all of them can be kept."""
@@ -288,7 +316,7 @@ class Gram:
         if slots.max(initial=-1) < some.size:  # the first ones that are kept: nothing is copied
             ordered = np.empty_like(V)
             ordered[slots] = V
-            np.matmul(ordered.T, self._rows[: some.size], out=found)
+            self._add_across(ordered.T, self._rows[: some.size], found)
         else:
             step = self._spare
             for start in range(0, some.size, step):
@@ -316,7 +344,7 @@ class Gram:
     def _against(self, columns: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """What maps examples to their part of the matrix in these columns."""
         if self.kernel.gaussian and not sp.issparse(self.X):
-            pairs = self.kernel.bound(self.X[columns])
+            pairs = self.kernel.bound(self.X[columns], self.run)
             return lambda rows: pairs(self.X[rows], bias=self.bias)
         return lambda rows: self.between(rows, columns)
 
@@ -329,7 +357,7 @@ class Gram:
         if lost is None and slots.size > 0.5 * top and KC.shape[0] > 1:  # few rows are multiplied in vain
             ordered = np.zeros((top, KC.shape[0]))
             ordered[slots] = coefficients
-            KC += ordered.T @ self._rows[:top]
+            self._add_across(ordered.T, self._rows[:top], KC)
         elif lost is None:
             kernel_rows.push(self._rows, slots, coefficients, KC)
         else:

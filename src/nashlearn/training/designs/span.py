@@ -201,7 +201,7 @@ class KernelProblem:
     span: Any
     complete = True  # every row has a label
     small = False  # a Gram matrix has no size at which its limits are cheap
-    shared = False
+    shared = True  # among threads, each with one thread of linear algebra
     narrow = False
     _seen: tuple[np.ndarray, np.ndarray] | None = None
 
