@@ -1,5 +1,8 @@
 """The page of benchmarks shows what version 0.1 had."""
 
+import json
+
+from benchmarks import before, report
 from benchmarks.before import beside
 
 
@@ -19,3 +22,10 @@ def test_columns_of_the_version_before_stand_behind_their_own():
 def test_other_tables_stay_as_they_are():
     table = {"title": "Kernels, tuned", "note": "", "columns": ["model"], "rows": [["ours"]]}
     assert beside("kernels", table) is table
+
+
+def test_all_columns_that_are_shown_again_are_there():
+    for part, title in before._AGAIN:
+        content = json.loads((report.RESULTS / f"{part}.json").read_text(encoding="utf-8"))
+        table = next(table for table in content["tables"] if table["title"] == title)
+        assert any(column.endswith(", 0.1") for column in beside(part, table)["columns"])
