@@ -95,7 +95,7 @@ def logistic_at_equal_accuracy() -> tuple[str, str]:
 
 def growth() -> tuple[str, ...]:
     """Exponents of n, k and d."""
-    exponents = {r["axis"]: r["exponent"] for r in records("growth")}
+    exponents = {r["axis"]: r["exponent"] for r in records("growth") if "axis" in r}
     return fixed((exponents[axis] for axis in "nkd"), 2)
 
 
