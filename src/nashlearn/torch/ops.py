@@ -280,7 +280,7 @@ class _Step(NamedTuple):
         """The three outputs, and addresses for the backward pass; None where tensors are not as usual."""
         given = scores.data_ptr(), target.data_ptr(), 0 if weight is None else weight.data_ptr(), 0
         straight = scores.is_contiguous() and target.is_contiguous()
-        if not (straight and scores.get_device() == torch.cuda.current_device() and kernels("rows").usual(given)):
+        if not (straight and scores.get_device() == torch.cuda.current_device() and kernels("launches").usual(given)):
             return None
         outputs = [scores.new_empty(shape, dtype=kind) for shape, kind in self.room]
         out, support, numbers = [one.data_ptr() for one in outputs]

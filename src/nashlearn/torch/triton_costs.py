@@ -7,7 +7,8 @@ from functools import cache
 import triton
 import triton.language as tl
 
-from nashlearn.torch.triton_rows import Launcher, kernel, of_program, row_scale
+from nashlearn.torch.triton_launches import Launcher
+from nashlearn.torch.triton_rows import kernel, of_program, row_scale
 
 __all__ = ["gradient"]
 

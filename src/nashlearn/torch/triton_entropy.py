@@ -15,7 +15,8 @@ import triton
 import triton.language as tl
 
 from nashlearn.torch import triton_rows as rows
-from nashlearn.torch.triton_rows import LOG2_E, Launcher, Plan, kernel, number, tile
+from nashlearn.torch.triton_launches import Launcher
+from nashlearn.torch.triton_rows import LOG2_E, Plan, kernel, number, tile
 from nashlearn.torch.triton_thresholds import LANES, packed, row_threshold, tile_threshold
 
 __all__ = ["long_rows", "plan", "row_game"]

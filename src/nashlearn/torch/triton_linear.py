@@ -15,7 +15,8 @@ from torch import Tensor
 from triton.language.extra import libdevice
 
 from nashlearn.torch.linear_host import row_bytes, width
-from nashlearn.torch.triton_rows import Launcher, kernel
+from nashlearn.torch.triton_launches import Launcher
+from nashlearn.torch.triton_rows import kernel
 from nashlearn.torch.triton_tempered import live_products, scale, temper
 from nashlearn.torch.triton_thresholds import long_rows
 

@@ -20,7 +20,8 @@ import triton
 import triton.language as tl
 
 from nashlearn.torch import triton_rows as rows
-from nashlearn.torch.triton_rows import Launcher, Plan, kernel, larger, largest, tile
+from nashlearn.torch.triton_launches import Launcher
+from nashlearn.torch.triton_rows import Plan, kernel, larger, largest, tile
 
 __all__ = ["SOLVERS", "plan"]
 

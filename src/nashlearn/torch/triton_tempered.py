@@ -16,7 +16,8 @@ import triton.language as tl
 from torch import Tensor
 
 from nashlearn.torch.triton_entropy import row_game
-from nashlearn.torch.triton_rows import LOG2_E, Launcher, kernel, number, outcome
+from nashlearn.torch.triton_launches import Launcher
+from nashlearn.torch.triton_rows import LOG2_E, kernel, number, outcome
 from nashlearn.torch.triton_thresholds import LANES, packed
 
 __all__ = ["BLOCK", "live_products", "scale", "temper"]

@@ -19,7 +19,8 @@ import triton
 import triton.language as tl
 
 from nashlearn.torch import triton_rows as rows
-from nashlearn.torch.triton_rows import Launcher, Plan, kernel, larger, largest, sums, tile
+from nashlearn.torch.triton_launches import Launcher
+from nashlearn.torch.triton_rows import Plan, kernel, larger, largest, sums, tile
 
 __all__ = ["LANES", "long_rows", "packed", "plan", "row_threshold", "tile_threshold"]
 
