@@ -315,7 +315,8 @@ cdef class TreeSolver:
             forbidden += s.theta[a] == -INFINITY
         if entries and s.labels == 1 and forbidden == s.n:
             into_polytope(q, s.n, s.single_root, s.cuts.members, &s.flow)
-            _secure(s, q, &bounds)
+            into_polytope(p, s.n, s.single_root, s.cuts.members, &s.flow)
+            bounds = _certify(s, p, q)
         found.value, found.gap = offset + bounds.lower, max(bounds.upper - bounds.lower, 0.0)
         found.entropy, found.risk = bounds.entropy, bounds.risk
         return found
@@ -348,9 +349,8 @@ def solve_trees(
 
     ``price`` (n) is what a wrong head costs; the last six arguments are written, the strategies shaped as the scores,
     the others (b). A gap of ``inf`` says that no tree is allowed; a sentence with NaN gives NaN. Where arcs have no
-    labels (one label) and none is forbidden, ``q`` is moved into the polytope. What it secures is what is reported
-    then; the bound of what ``p`` may lose holds for linear bounds of the smoothing at any point, so for those at ``q``
-    before it was moved.
+    labels (one label) and none is forbidden, both strategies are moved into the polytope, and bounds are those of the
+    strategies there. Elsewhere they may violate cuts by ten times ``tol``, which bounds do not show.
     """
     cdef Py_ssize_t i, n = extent(price, "price", 0), b = extent(scores, "scores", 0)
     cdef Py_ssize_t labels = extent(scores, "scores", 2), size = n * (n + 1) * labels
