@@ -185,8 +185,11 @@ __device__ void mix(const Path& c, Pair* x, const double* lack, bool single_root
     __syncthreads();
 }
 
-// Strategies of the polytope and their bounds; whether the method came to an end.
-__device__ bool settle(const Path& c, Cuts& cuts, const Rewards& rewards, double tol, Pair* x, Bounds* bounds) {
+// Strategies of the polytope and their bounds, which should differ by `allowed` at most; whether the method came to an
+// end.
+__device__ bool settle(
+    const Path& c, Cuts& cuts, const Rewards& rewards, double tol, double allowed, Pair* x, Bounds* bounds
+) {
     // What a cut may lack costs as much as the scores are large.
     const double spread = spread_of(c, rewards), fine = fmax(0.1 * tol / (1.0 + spread), 1e-14);
     for (int round = 1;; round++) {
@@ -199,11 +202,12 @@ __device__ bool settle(const Path& c, Cuts& cuts, const Rewards& rewards, double
         if ((cuts.lost || (rest > 10.0 * tol && cuts.count > before)) && round < ROUNDS) continue;
         level(c, x, cuts.equal);
         search(x, c.scratch + 2 * c.n * c.n, c.n, {fine, cuts.missing, 1e-3 * fine}, cuts.found);
-        if (round >= ROUNDS || !take(cuts, cuts.found)) break;
+        if (round < ROUNDS && take(cuts, cuts.found)) continue;
+        mix(c, x, cuts.found->lack, cuts.equal);
+        *bounds = certify(c, cuts, rewards, x);
+        // Rounding ends paths early that new cuts have bent: with these from the beginning there is another one.
+        if (bounds->upper - bounds->lower <= allowed || cuts.count == before || round >= ROUNDS) return true;
     }
-    mix(c, x, cuts.found->lack, cuts.equal);
-    *bounds = certify(c, cuts, rewards, x);
-    return true;
 }
 
 // Play the games of scores (games, size, size + 1), of which instances have `lengths`, against heads (games, size). A
@@ -239,8 +243,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) play_trees(
             cuts.add(cuts.all);
             cuts.equal = 1;
         }
-        if (fit && n > 0 && settle(path, cuts, rewards, tol, path.dx(), &bounds)) {
-            bool enough = bounds.upper - bounds.lower <= 10.0 * tol * (1.0 + n * (1.0 + mu));
+        const double allowed = 10.0 * tol * (1.0 + n * (1.0 + mu));
+        if (fit && n > 0 && settle(path, cuts, rewards, tol, allowed, path.dx(), &bounds)) {
+            bool enough = bounds.upper - bounds.lower <= allowed;
             auto truth = [y](int d) { return y[d] == 0 ? d : static_cast<int>(y[d]) - 1; };
             report(path, answer, rewards, truth, path.dx(), bounds, enough);
         } else if (threadIdx.x == 0) {
