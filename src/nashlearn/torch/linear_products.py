@@ -12,9 +12,8 @@ from nashlearn.torch import linear_host, ops
 
 __all__ = ["accumulator", "add_product", "arriving", "capturing", "primitives", "row_chunks", "score_chunks", "scores"]
 
-_ROWS = 128  # of a chunk at least
+_ROWS, _TILE = 128, 256  # of a chunk at least; whose multiples suit matrix products
 _SMALLEST, _LARGEST = 2**27, 2**29  # bytes of the scores of a chunk
-_NEARLY = 1.1  # times as many rows as were asked for are no harm
 _ROUNDINGS = 8  # that a sum over chunks may take in half precision
 
 
@@ -45,13 +44,10 @@ def arriving(x: Tensor) -> Callable[[], float]:
 
 
 def row_chunks(n: int, k: int, itemsize: int, rows: int) -> Iterator[slice]:
-    """Rows 0..n-1 in chunks of about ``rows``: fewer where their scores would take too much room, more if too little.
-
-    A power of two, which suits matrix products: the one below, unless the next is only a little too many.
-    """
+    """Rows 0..n-1 in chunks of ``rows`` or a few less; of fewer where their scores take too much room, more if little."""
     row = max(1, k * itemsize)
     rows = max(_ROWS, min(_LARGEST // row, max(_SMALLEST // row, rows)))
-    rows = 1 << int(rows * _NEARLY).bit_length() - 1
+    rows -= rows % (_ROWS if rows < 2 * _TILE else _TILE)
     return (slice(start, min(start + rows, n)) for start in range(0, n, rows))
 
 
