@@ -25,9 +25,10 @@ _WORTH_A_LOOK = 2**40  # multiplications of a product from which it pays to wait
 def _rows(n: int, d: int, k: int) -> int:
     """Rows of a chunk, so that it and the gradients take half of what all scores and the gradients would take.
 
-    At least an eighth of the rows, since each chunk adds to the whole gradient of the weight.
+    At least an eighth of the rows, since each chunk adds to the whole gradient of the weight. The half may be passed by
+    a hundredth.
     """
-    return max(n // 8, (n * k - n * d - k * d) // (2 * k))
+    return max(n // 8, int((n * k - n * d - k * d) * 1.02) // (2 * k))
 
 
 def losses_and_gradients(
