@@ -129,6 +129,53 @@ def other_heads() -> tuple[str, str]:
     return f"{min(ratios):.1f}", f"{max(ratios):.1f}"
 
 
+def _beside_cross_entropy(part: str, name: str) -> tuple[str, str, str, str]:
+    """Points of top-1 above cross-entropy and half of the interval: after equal steps, and after equal time."""
+    rows = {row[0]: row for row in read(f"benchmarks/results/{part}.json")["tables"][0]["rows"]}
+    steps, time = (rows[name][column].split("(")[1].split(")")[0].split(" ± ") for column in (3, 5))
+    return steps[0], steps[1], time[0], time[1]
+
+
+def tempered_words() -> tuple[str, ...]:
+    """The tempered head on text."""
+    return _beside_cross_entropy("torch_words", "tempered")
+
+
+def exact_words() -> tuple[str, ...]:
+    """What the exact head loses on text, after equal steps and after equal time."""
+    found = _beside_cross_entropy("torch_words", "exact")
+    return found[0].lstrip("-"), found[2].lstrip("-")
+
+
+def tempered_pictures() -> tuple[str, ...]:
+    """The tempered head on many pictures."""
+    return _beside_cross_entropy("torch_pictures", "tempered")
+
+
+def trained_heads() -> tuple[str, ...]:
+    """Both heads over compiled cross-entropy on scores of trained models."""
+    took = records("torch_words")["head_seconds"]
+    return tuple(
+        f"{took[f'{name} on {name}'] / took[f'cross-entropy on {name}']:.2f}" for name in ("exact", "tempered")
+    )
+
+
+def _right(task: str, *losses: str) -> tuple[str, ...]:
+    """Mean percentages of structured losses at work."""
+    found = records("torch_learning")[task]
+    return tuple(f"{100 * sum(found[loss]['right']) / len(found[loss]['right']):.1f}" for loss in losses)
+
+
+def objects() -> tuple[str, ...]:
+    """Objects found again."""
+    return _right("objects", "matching game", "L1 of true pairs", "Hungarian + L1")
+
+
+def heads_of_words() -> tuple[str, ...]:
+    """Unlabelled attachment of the biaffine parser."""
+    return _right("heads", "tree game", "cross-entropy")
+
+
 def tempered_losses() -> tuple[str, ...]:
     """Tempered errors over cross-entropy from 32,000 classes on, and as graphs over compiled cross-entropy."""
     found = read("benchmarks/results/torch_tempered.json")["records"]["zero_one"]

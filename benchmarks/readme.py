@@ -266,6 +266,32 @@ _HEADS = [
     Claim("cut-cross-entropy took {} to {} times as long as compiled cross-entropy", quoted_torch.other_heads),
 ]
 _HEADS_OTHERS = (r"H200", r"bfloat16", r"131,072", r"262,144", r"with 32,000", r"probabilities are 0 then")
+_LEARNED = [
+    Claim(
+        "the tempered head gains {} ± {} points after equal steps and {} ± {} after equal time, the exact one loses",
+        quoted_torch.tempered_words,
+    ),
+    Claim("the exact one loses {} and {} points", quoted_torch.exact_words),
+    Claim(
+        "the tempered head gains {} ± {} and {} ± {}, and the exact one learns nothing", quoted_torch.tempered_pictures
+    ),
+    Claim(
+        "the exact head took {} of the time of compiled cross-entropy and the tempered one {} of it",
+        quoted_torch.trained_heads,
+    ),
+    Claim(
+        "the matching game finds {} % of the objects again, the distance of the true pairs {} %, and the distance of "
+        "pairs that the Hungarian method chooses {} %",
+        quoted_torch.objects,
+    ),
+    Claim(
+        "the tree game attaches {} % of the words rightly and cross-entropy over heads {} %",
+        quoted_torch.heads_of_words,
+    ),
+]
+_LEARNED_OTHERS = (
+    r"Top-1", r"95 % intervals", r"five seeds", r"16,654", r"10,000", r"500 steps", r"131,072", r"three seeds", r"300 steps", r"640", r"five epochs",
+)  # fmt: skip
 _GPU_OTHERS = (
     r"from 32,000 classes on", r"float64", r"1,024 games over matchings of 20", r"16 cores", r"one over trees of 32",
     r"cost matrix of ten classes", r"one thread", r"Up to 64 classes and options one kernel",
@@ -284,6 +310,7 @@ PAGES = [
         start="On an H200, forward and backward in bfloat16",
         end="All figures:",
     ),
+    Page("docs/pytorch.md", _LEARNED, _LEARNED_OTHERS, start="**Do they learn?**", end="Confirm this on"),
 ]
 
 
