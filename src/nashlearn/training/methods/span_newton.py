@@ -36,13 +36,13 @@ from nashlearn.training.methods.search import first_descent
 __all__ = ["ROUNDED", "Point", "Tempered", "drawing_chances"]
 
 _TURNS = 4  # steps with the same directions
-_PIVOTS = 4  # directions in the scores of one example at most
+_PIVOTS = 3  # directions in the scores of one example at most
 _DRAWN = 1.5  # directions, over the cube root of the operations of a product: a factor costs about as much
-_FEW = 600.0  # whose factor takes no time
+_FEW = 300.0  # whose factor takes no time
 _ROUNDS = 3  # in which chances above 1 are spread over the others
 _MEAN = 64  # examples whose mean stands for a constant
 _LENGTHS = 8  # of the first coefficients that are tried
-_SEARCHES = 6  # Newton steps in a span at most,
+_SEARCHES = 3  # Newton steps in a span at most,
 _CLOSE = 0.02  # or until one brings less than this part of all
 _ALIKE = 1e-12  # ratio of eigenvalues below which functions are the same
 _SHORTEST = 1e-8
