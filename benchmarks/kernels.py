@@ -16,6 +16,7 @@ from sklearn.svm import SVC
 from benchmarks import measure, report
 from nashlearn import NashClassifier
 from nashlearn.datasets import load_mnist, load_multiclass
+from nashlearn.nystroem import kernel_gap
 
 __all__ = ["run"]
 
@@ -116,7 +117,7 @@ def _large(pipe: Any) -> None:
 
 
 def _nystroem(pipe: Any) -> None:
-    """One fit of a tempered linear model on Nyström's features of all of MNIST; its gap is that of these features."""
+    """One fit of a tempered linear model on Nyström's features of all of MNIST, and its gap for the kernel itself."""
     data, test = load_mnist(NYSTROEM["rows"]), load_mnist(part="test")
     features = Nystroem(gamma=0.02, n_components=NYSTROEM["features"], random_state=0)
     model = NashClassifier(alpha=1.0 / (5.0 * len(data.target)), random_state=0)
@@ -124,12 +125,16 @@ def _nystroem(pipe: Any) -> None:
     made = features.fit_transform(data.data)
     middle = time.process_time()
     model.fit(made, data.target)
+    fitted = time.process_time()
+    certified = kernel_gap(model, features, data.data, data.target)
     pipe.send(
         {
             "features": middle - start,
-            "seconds": time.process_time() - middle,
+            "seconds": fitted - middle,
+            "certificate": time.process_time() - fitted,
             "peak": measure.resident("VmHWM"),
             "gap": model.dual_gap_,
+            "kernel": certified._asdict(),
             "accuracy": model.score(features.transform(test.data), test.target),
         }
     )
@@ -138,13 +143,17 @@ def _nystroem(pipe: Any) -> None:
 def _nystroem_table(found: dict[str, Any]) -> dict[str, Any]:
     note = (
         f"MNIST, {NYSTROEM['rows']:,} training images, scikit-learn's Nystroem with {NYSTROEM['features']} features, "
-        "γ = 0.02, C = 5, our linear model with its default smoothing. The gap is that of the problem in them."
+        "γ = 0.02, C = 5, our linear model with its default smoothing. The first gap is that of the problem in them, "
+        "the second, by `nashlearn.nystroem.kernel_gap`, that of the kernel itself, the residual what they take from "
+        "its bound."
     )
     row = [
-        f"{found['features']:.0f} s", f"{found['seconds']:.0f} s", f"{found['peak'] / 2**20:,.0f} MiB",
-        f"{found['gap']:.1e}", f"{found['accuracy']:.4f}",
+        f"{found['features']:.0f} s", f"{found['seconds']:.0f} s", f"{found['certificate']:.0f} s",
+        f"{found['peak'] / 2**20:,.0f} MiB", f"{found['gap']:.1e}", f"{found['kernel']['gap']:.2g}",
+        f"{found['kernel']['residual']:.2g}", f"{found['accuracy']:.4f}",
     ]  # fmt: skip
-    columns = ("features", "fit", "peak memory of the process", "gap", "test accuracy")
+    columns = ("features", "fit", "certificate", "peak memory of the process", "gap", "gap of the kernel's problem",
+               "residual of the features", "test accuracy")  # fmt: skip
     return report.table("Nyström's features, 60,000 rows", note, columns, [row])
 
 

@@ -74,8 +74,8 @@ class TemperedSpan(RowMethod):
     def init(self, run: Run) -> tuple[TemperedSpanState, Offer | None]:
         """The coefficients of the last run, or those that parts of the data lead to."""
         C = self._from_parts(run) if run.start is None else run.start.w
-        here = Tempered(run.problem, self.smoothing)
-        here = here.levelled(here.at(C, run.problem.scores(C)))
+        objective = Tempered(run.problem, self.smoothing)
+        here = objective.levelled(objective.at(C, run.problem.scores(C)))
         return self._arrived(run, here.C, here.scores)
 
     def update(self, run: Run, state: TemperedSpanState) -> tuple[TemperedSpanState, Offer | None]:
