@@ -25,6 +25,7 @@ from nashlearn.training.designs.rows import Cumulative, PerClass, Shared
 from nashlearn.training.designs.span import KernelProblem, SpanCumulative, SpanPerClass, SpanShared
 from nashlearn.training.methods.climb import Climb
 from nashlearn.training.methods.linear import Linear
+from nashlearn.training.methods.span_newton import Tempered as Objective
 from nashlearn.training.methods.span_newton import drawing_chances
 from nashlearn.training.methods.tempered import Tempered
 from nashlearn.training.methods.tempered_span import TemperedSpan
@@ -219,6 +220,24 @@ def test_wide_data_are_read_in_parts(monkeypatch):
         gram.rows(np.array([7, 250, 9]))
         gram.rows(np.array([100, 3]))
         np.testing.assert_allclose(gram.product(V), K @ V, atol=1e-5)
+
+
+@pytest.mark.parametrize("span", [SpanPerClass(4), SpanCumulative(4, 10.0)], ids=["per class", "cumulative"])
+def test_levelling_leaves_no_slope_along_constants(span):
+    """The gap of a large constant feature is the square of what its coefficients miss."""
+    X, y = data(0, 80, 3, 4)
+    bias = 100.0 if isinstance(span, SpanPerClass) else 0.0
+    problem = posed(X, y, games.absolute(4), span, 1e-3, kernel="rbf", bias=bias)
+    objective = Objective(problem, 0.5)
+    C = 1e-3 * np.random.default_rng(0).standard_normal((80, 4))
+    start = here = objective.at(C, problem.scores(C))
+    misses = []
+    for _ in range(9):
+        r = problem.alpha * (here.C - objective.own(here.found.q))
+        misses.append(float(np.square(span.above(r).sum(axis=0)).sum()))
+        here = objective.levelled(here)
+    assert here.value < start.value and misses[-1] < 1e-3 * misses[0]
+    np.testing.assert_allclose(here.scores, problem.scores(here.C), atol=1e-9 * np.abs(here.scores).max())
 
 
 @pytest.mark.parametrize("name", LOSSES)

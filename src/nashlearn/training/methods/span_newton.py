@@ -19,7 +19,7 @@ function its scores ``A z`` are known too, and a search among them costs no prod
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -36,12 +36,13 @@ from nashlearn.training.methods.search import first_descent
 __all__ = ["ROUNDED", "Point", "Tempered", "drawing_chances"]
 
 _TURNS = 4  # steps with the same directions
-_PIVOTS = 4  # directions in the scores of one example at most
+_PIVOTS = 3  # directions in the scores of one example at most
 _DRAWN = 1.5  # directions, over the cube root of the operations of a product: a factor costs about as much
-_FEW = 600.0  # whose factor takes no time
+_FEW = 300.0  # whose factor takes no time
 _ROUNDS = 3  # in which chances above 1 are spread over the others
+_MEAN = 64  # examples whose mean stands for a constant
 _LENGTHS = 8  # of the first coefficients that are tried
-_SEARCHES = 6  # Newton steps in a span at most,
+_SEARCHES = 3  # Newton steps in a span at most,
 _CLOSE = 0.02  # or until one brings less than this part of all
 _ALIKE = 1e-12  # ratio of eigenvalues below which functions are the same
 _SHORTEST = 1e-8
@@ -108,14 +109,29 @@ class Tempered:
                 r = problem.alpha * (here.C - own), problem.alpha * (here.scores - problem.scores(own))
             if float(np.vdot(*r)) <= 2.0 * problem.alpha * enough:
                 break
-            there = self._best(here, (near(r), (here.C, here.scores), *last))
+            there = self.levelled(self._best(here, _stacked((near(r), (here.C, here.scores), *last))))
             if there is here:
                 break
             last = ((there.C - here.C, there.scores - here.scores),)
             here = there
         return here
 
-    def _best(self, here: Point, pairs: tuple[Pair, ...]) -> Point:
+    def levelled(self, here: Point) -> Point:
+        """Nearly the best point that constants, one for each score, and their kernel's mean can be added for."""
+        return self._searched(here, self._constants) or here
+
+    @cached_property
+    def _constants(self) -> Pair:
+        """Functions that are all but constant, one for each score."""
+        problem, span = self.problem, self.problem.span
+        n, k = problem.shape
+        some = np.unique(np.linspace(0, n - 1, _MEAN).astype(np.intp))
+        Ku = problem.gram.columns(some, np.full((some.size, 1), 1.0 / some.size))
+        u = np.zeros((n, 1))
+        u[some] = 1.0 / some.size
+        return _stacked((u * e, span.scores(Ku * span.reduce(e[None, :]), u * e)) for e in np.eye(k))
+
+    def _best(self, here: Point, pairs: Pair) -> Point:
         """Nearly the best point in the span of a few functions, by Newton's method; no product with ``A`` is made."""
         there = here
         for _ in range(_SEARCHES):
@@ -127,21 +143,21 @@ class Tempered:
                 break
         return there
 
-    def _searched(self, here: Point, pairs: tuple[Pair, ...]) -> Point | None:
+    def _searched(self, here: Point, pairs: Pair) -> Point | None:
         """The point after a Newton step in the span of a few functions: no product with ``A`` is made."""
-        alpha, found = self.problem.alpha, here.found
+        alpha, found, (a, Aa) = self.problem.alpha, here.found, pairs
         change = self.problem.omega[:, None] * (found.q - self.truth)
-        slopes = np.array([alpha * np.vdot(a, here.scores) + np.vdot(Aa, change) for a, Aa in pairs])
-        bent = [self._bend(found, Aa.copy()) for _, Aa in pairs]
-        H = np.array([[alpha * np.vdot(a, Ab) + np.vdot(one, Ab) for _, Ab in pairs]
-                      for (a, _), one in zip(pairs, bent, strict=True)])  # fmt: skip
+        slopes = alpha * (a @ here.scores.ravel()) + Aa @ change.ravel()
+        bent = Aa.copy()
+        for one in bent:
+            self._bend(found, one.reshape(change.shape))
+        H = alpha * (a @ Aa.T) + bent @ Aa.T
         size = np.sqrt(np.maximum(np.diagonal(H), np.finfo(np.float64).tiny))  # steps may be tiny beside coefficients
         t = -np.linalg.lstsq(H / np.outer(size, size), slopes / size, rcond=_ALIKE)[0] / size
         slope = float(slopes @ t)
         if not slope < 0.0:  # all is rounding
             return None
-        step = sum(s * a for s, (a, _) in zip(t, pairs, strict=True))
-        spread = sum(s * Aa for s, (_, Aa) in zip(t, pairs, strict=True))
+        step, spread = (t @ a).reshape(change.shape), (t @ Aa).reshape(change.shape)
         best = first_descent(
             lambda s: _by_value(self.at(here.C + s * step, here.scores + s * spread, found)),
             here.value,
@@ -202,6 +218,12 @@ def drawing_chances(sizes: np.ndarray, wanted: float, sure: np.ndarray | bool = 
             break
         chances[free] = np.minimum(sizes[free] / total * left, 1.0)
     return chances
+
+
+def _stacked(pairs: Iterable[Pair]) -> Pair:
+    """Functions as rows."""
+    a, Aa = zip(*pairs, strict=True)
+    return np.stack(a).reshape(len(a), -1), np.stack(Aa).reshape(len(a), -1)
 
 
 def _by_value(point: Point) -> tuple[float, Point]:

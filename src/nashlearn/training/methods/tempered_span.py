@@ -26,7 +26,7 @@ _PARTS = (16, 6, 3)  # training begins on parts of the data: one in so many,
 _LEAST = 100  # of so many examples at least,
 _ROOM = 0.125  # of the room for the Gram matrix at most,
 _FLOOR = 0.1  # of the mean error is added to all when examples are drawn by theirs,
-_ENOUGH = 0.02  # and to this relative gap
+_ENOUGH = 0.1  # and to this relative gap
 _STEPS = 30
 _FALLS = 0.5  # ratio of gaps by which a step is worth another where rounding hides what it gains
 _SPARE = 0.9  # of the gap that is wanted may be left of it in any case
@@ -74,7 +74,9 @@ class TemperedSpan(RowMethod):
     def init(self, run: Run) -> tuple[TemperedSpanState, Offer | None]:
         """The coefficients of the last run, or those that parts of the data lead to."""
         C = self._from_parts(run) if run.start is None else run.start.w
-        return self._arrived(run, C, run.problem.scores(C))
+        objective = Tempered(run.problem, self.smoothing)
+        here = objective.levelled(objective.at(C, run.problem.scores(C)))
+        return self._arrived(run, here.C, here.scores)
 
     def update(self, run: Run, state: TemperedSpanState) -> tuple[TemperedSpanState, Offer | None]:
         """A round of steps."""
