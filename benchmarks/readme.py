@@ -290,7 +290,8 @@ _LEARNED = [
     ),
 ]
 _LEARNED_OTHERS = (
-    r"Top-1", r"95 % intervals", r"five seeds", r"16,654", r"10,000", r"500 steps", r"131,072", r"three seeds", r"300 steps", r"640", r"five epochs",
+    r"Top-1", r"95 % intervals", r"five seeds", r"16,654", r"10,000", r"500 steps", r"131,072", r"three seeds",
+    r"300 steps", r"640", r"five epochs",
 )  # fmt: skip
 _GPU_OTHERS = (
     r"from 32,000 classes on", r"float64", r"1,024 games over matchings of 20", r"16 cores", r"one over trees of 32",

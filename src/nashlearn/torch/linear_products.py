@@ -44,7 +44,7 @@ def arriving(x: Tensor) -> Callable[[], float]:
 
 
 def row_chunks(n: int, k: int, itemsize: int, rows: int) -> Iterator[slice]:
-    """Rows 0..n-1 in chunks of ``rows`` or a few less; of fewer where their scores take too much room, more if little."""
+    """Rows 0..n-1 in chunks of ``rows`` or a few less: of fewer where scores take too much room, more if too little."""
     row = max(1, k * itemsize)
     rows = max(_ROWS, min(_LARGEST // row, max(_SMALLEST // row, rows)))
     rows -= rows % (_ROWS if rows < 2 * _TILE else _TILE)

@@ -14,7 +14,7 @@ from nashlearn.training.problem import Problem
 __all__ = ["Linear"]
 
 _CROWDED = 2  # examples per weight from which the Newton method wins from the start
-_GLANCES, _SHARP = 6, 0.2  # evaluations after which the objective, over the risk without weights, is that small
+_GLANCES, _SHARP = 6, 0.05  # evaluations after which the objective, over the risk without weights, is that small
 _PAID = 1.5  # cost of a step on the support that ascent has come to before the first
 _NEWTON_STEPS = 8  # steps in which Newton ends what ascent has begun, roughly
 

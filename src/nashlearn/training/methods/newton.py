@@ -11,7 +11,8 @@ only sees the examples at a kink, about as many as there are weights when ``mu``
 Where there are many examples, the kinks of all make a function that is all but smooth even at the end: L-BFGS in the
 metric of the features' second moments [nocedal1980]_, with one ``mu`` throughout, comes to a gap of 1e-3 in a dozen or
 two evaluations, two passes over the data each. Most of them only bring the moments of ``q`` to ``-alpha w``: the
-weights settle long before, so that the first centres need not wait for the moments.
+weights settle long before, so that centres need not wait for the moments: a mixture of all strategies seen on the way
+(:mod:`nashlearn.training.methods.planes`) has better ones, and certifies.
 
 Once L-BFGS is slower than Newton's method would be, that takes over with a ``mu`` that falls. Far from the solution a
 random part of the examples at a kink is curvature enough. A Hessian, one Cholesky factorisation, then serves L-BFGS as
@@ -35,6 +36,7 @@ from nashlearn.training.methods.hessian import (
     by_conjugate_gradients,
     cholesky_factor,
 )
+from nashlearn.training.methods.planes import Planes
 from nashlearn.training.methods.rows import RowMethod
 from nashlearn.training.methods.search import first_descent
 from nashlearn.training.methods.tangents import Tangents, kinked_rows
@@ -49,12 +51,12 @@ _SMOOTH = 0.3  # smoothing to begin with, in units of the game's scale
 _FEW, _CROWD = 40, 4  # rows per weight that make a good start, where there are so many times as many
 _ROUGH, _MOST = 1e-2, 50  # gap of that start, and iterations
 _SETTLED = 0.5  # part of what moved that the gap at this centre comes to before the centre moves
-_HASTY, _WON = 2, 0.02  # centres that move earlier, once no more than that part is left to win by other weights
+_HASTY, _WON = 2, 0.02  # centres that move once no more than that part is left to win by other weights, at any dual
 _STALE = 0.3  # residual, relative to that before, up to which a Hessian serves for another step
 _SLIGHT = 1e-6  # damping up to which it does
 _NEAR = 4.0  # gap, relative to that wanted, at which the bound of the objective is compared with the objective itself
 _WATCHED = 7  # evaluations over which the pace of L-BFGS is judged
-_NEWTON_STEPS = 6  # in which Newton's method ends, roughly, in Hessians
+_NEWTON_STEPS = 8  # in which Newton's method ends, roughly, in Hessians
 
 
 def step_cost(problem: Problem) -> float:
@@ -80,6 +82,8 @@ class NewtonState:
         The predictor's support.
     curvature : Curvature
         What L-BFGS knows.
+    planes : Planes
+        Moments and risks of the strategies that it has seen, at any centre, and of the labels themselves.
     mu, floor : float
         The smoothing, and that at which there is nothing left to gain.
     sample : float
@@ -101,7 +105,9 @@ class NewtonState:
     evaluations, seen : int
         Made so far, and when the pace of L-BFGS was last judged.
     gap, before : float
-        The smallest relative gap of one evaluation alone so far, and until then.
+        The smallest relative gap so far, and until the pace was last judged.
+    outside : float
+        By how much strategies have missed the simplex at most.
     stuck : bool
         Whether the last step gained nothing but rounding.
     """
@@ -113,6 +119,7 @@ class NewtonState:
     centre: np.ndarray
     tight: np.ndarray
     curvature: Curvature
+    planes: Planes
     mu: float
     floor: float
     sample: float
@@ -131,6 +138,7 @@ class NewtonState:
     last: float = np.inf
     fresh: bool = False
     full: bool = False
+    outside: float = 0.0
     stuck: bool = False
     over: bool = False
 
@@ -138,7 +146,7 @@ class NewtonState:
 class Newton(RowMethod):
     """Steps of L-BFGS, then of semismooth Newton, until the certificate is good enough or they stand still."""
 
-    needs = ("X", "design", "loss", "omega", "smoothed", "error")
+    needs = ("X", "design", "loss", "omega", "smoothed", "error", "dual_error")
     states = (NewtonState,)
 
     def init(self, run: Run) -> tuple[NewtonState, Offer | None]:
@@ -147,7 +155,7 @@ class Newton(RowMethod):
         w = np.zeros(problem.shape)
         if problem.primal(w) == 0:  # options without cost: no relative gap
             Q, tight = self.starting_point(run), np.empty((0, problem.n_options), np.bool_)
-            free = NewtonState(w, w, Q, Q, tight, Curvature(np.ones(1)), 0.0, 0.0, 0.0, over=True)
+            free = NewtonState(w, w, Q, Q, tight, Curvature(np.ones(1)), _labels(w), 0.0, 0.0, 0.0, over=True)
             return free, Offer(w, 0.0, 0.0)
         mu = _SMOOTH * problem.game.scale
         if run.start is not None:
@@ -193,7 +201,7 @@ class Newton(RowMethod):
             curvature = Curvature(metric)
         tight = np.zeros((problem.n, problem.n_options), np.bool_)
         sample = float(_SAMPLE * problem.design.size)
-        state = NewtonState(w, w, Q, centre, tight, curvature, mu, 1e-9 * mu, sample, newton=newton)
+        state = NewtonState(w, w, Q, centre, tight, curvature, _labels(w), mu, 1e-9 * mu, sample, newton=newton)
         self._move(problem, state, w)
         return state, self._offer(run, state)
 
@@ -209,7 +217,7 @@ class Newton(RowMethod):
         # A step that gains nothing is rounding.
         rounded = residual <= (1e-15 if residual < state.last else 1e-12) * primal
         state.newton = state.newton or rounded or self._slow(run, state)
-        if residual <= _SETTLED * moved or rounded or state.stuck or self._won(state, gradient, moved):
+        if residual <= _SETTLED * moved or rounded or state.stuck or self._won(run, state, gradient, moved):
             self._recentre(run, state)
             return state, self._offer(run, state)
         run.progress.n_iter += 1
@@ -224,9 +232,12 @@ class Newton(RowMethod):
                 return state, None
         return state, self._offer(run, state)
 
-    def _won(self, state: NewtonState, gradient: np.ndarray, moved: float) -> bool:
-        """Whether other weights would gain little at one of the first centres, by the model of L-BFGS."""
-        if state.newton or state.centres >= _HASTY:
+    def _won(self, run: Run, state: NewtonState, gradient: np.ndarray, moved: float) -> bool:
+        """Whether other weights would gain little at this centre, by the model of L-BFGS.
+
+        After the first centres a mixture of strategies must be nearly as good as this centre's problem allows, too.
+        """
+        if state.newton or (state.centres >= _HASTY and run.progress.dual + moved < state.smooth):
             return False
         flat = gradient.ravel()
         return -0.5 * float(flat @ _direction(state.curvature, flat)) <= _WON * moved
@@ -246,15 +257,16 @@ class Newton(RowMethod):
 
     def _slow(self, run: Run, state: NewtonState) -> bool:
         """Whether L-BFGS, at its pace of late, will take longer than Newton's method."""
-        state.gap = min(state.gap, (state.primal - state.dual) / state.primal)
+        state.gap = min(state.gap, run.progress.apparent_gap)
         made = state.evaluations - state.seen
         if made < _WATCHED:
             return False
         pace = np.log(max(state.before / state.gap, 1.0 + 1e-9)) / made
         left = np.log(max(state.gap / run.progress.tol, 1.0)) / pace
-        known = np.isfinite(state.before)
         state.seen, state.before = state.evaluations, state.gap
-        return bool(known) and 2.0 * left * run.problem.n > _NEWTON_STEPS * step_cost(run.problem)
+        # The first evaluations say little of the pace; nor do they cost much beside what Newton's method would.
+        spared = _NEWTON_STEPS * step_cost(run.problem) / (2.0 * run.problem.n)
+        return bool(min(state.evaluations, left) > spared)
 
     def _descend(self, problem: Problem, state: NewtonState, gradient: np.ndarray) -> bool:
         """A step of L-BFGS; whether it helped."""
@@ -326,14 +338,13 @@ class Newton(RowMethod):
         """The weights with their certificate; games are solved where the gap may then be as small as is wanted."""
         problem, primal = run.problem, state.primal
         wanted = run.progress.tol * primal
-        distant = primal - max(state.dual, run.progress.dual)
+        own, dual = _best_dual(run, state)
+        distant = primal - max(dual, run.progress.dual)
         unknown = not state.excess and (distant <= _NEAR * wanted or _residual(run, state)[1] <= wanted)
         if unknown or distant <= wanted + state.excess:
             state.exact = problem.primal(state.w)
             state.excess, primal = primal - state.exact, state.exact
-        share, dual = _drawn_to_truth(run, state)
-        own = share / -run.alpha * state.G
-        return Offer(state.w, primal, dual, problem.error(state.w), problem.error(own, state.Q))
+        return Offer(state.w, primal, dual, problem.error(state.w), problem.dual_error(own, state.outside))
 
     def finish(self, run: Run, state: NewtonState) -> None:
         """Solve the games at the best weights where that was not done, and tidy them."""
@@ -361,6 +372,13 @@ def _learn(problem: Problem, state: NewtonState, before: np.ndarray, gradient: n
     state.curvature.add(step.ravel(), change.ravel())
 
 
+def _labels(w: np.ndarray) -> Planes:
+    """The plane of the labels themselves, whose moments and risks are 0."""
+    planes = Planes.none(w.size)
+    planes.add(np.zeros(w.size), 0.0, 0.0)
+    return planes
+
+
 def _drawn_to_truth(run: Run, state: NewtonState) -> tuple[float, float]:
     """The share ``t`` of ``q`` in ``t q + (1 - t) y`` that makes the best dual point, and the dual there at least.
 
@@ -373,3 +391,19 @@ def _drawn_to_truth(run: Run, state: NewtonState) -> tuple[float, float]:
         return 1.0, state.dual
     share = max(risk, 0.0) / square
     return share, share * risk - 0.5 * share**2 * square
+
+
+def _best_dual(run: Run, state: NewtonState) -> tuple[np.ndarray, float]:
+    """Weights of a mixture of the strategies seen so far, and the dual there at least: risks are concave.
+
+    L-BFGS comes to moments that are ``-alpha w`` late, a mixture of its strategies much earlier.
+    """
+    share, dual = _drawn_to_truth(run, state)
+    own = share / -run.alpha * state.G
+    state.outside = max(state.outside, run.problem.game.labels.outside(state.Q))
+    if state.newton:
+        return own, dual
+    risk = state.dual + 0.5 * float(np.vdot(state.G, state.G)) / run.alpha
+    state.planes.add(state.G.ravel(), risk, 0.0)
+    mixed = state.planes.bound(run.alpha, 0.0)
+    return (own, dual) if dual >= mixed else (state.planes.weights(run.alpha).reshape(own.shape), mixed)

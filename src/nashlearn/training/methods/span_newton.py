@@ -40,7 +40,6 @@ _PIVOTS = 3  # directions in the scores of one example at most
 _DRAWN = 1.5  # directions, over the cube root of the operations of a product: a factor costs about as much
 _FEW = 300.0  # whose factor takes no time
 _ROUNDS = 3  # in which chances above 1 are spread over the others
-_MEAN = 64  # examples whose mean stands for a constant
 _LENGTHS = 8  # of the first coefficients that are tried
 _SEARCHES = 3  # Newton steps in a span at most,
 _CLOSE = 0.02  # or until one brings less than this part of all
@@ -122,13 +121,10 @@ class Tempered:
 
     @cached_property
     def _constants(self) -> Pair:
-        """Functions that are all but constant, one for each score."""
+        """Functions that are all but constant, one for each score: the mean of all examples by their weights."""
         problem, span = self.problem, self.problem.span
-        n, k = problem.shape
-        some = np.unique(np.linspace(0, n - 1, _MEAN).astype(np.intp))
-        Ku = problem.gram.columns(some, np.full((some.size, 1), 1.0 / some.size))
-        u = np.zeros((n, 1))
-        u[some] = 1.0 / some.size
+        u = problem.omega[:, None]
+        Ku, k = problem.gram.product(u), problem.shape[1]
         return _stacked((u * e, span.scores(Ku * span.reduce(e[None, :]), u * e)) for e in np.eye(k))
 
     def _best(self, here: Point, pairs: Pair) -> Point:
