@@ -55,6 +55,7 @@ _HASTY, _WON = 2, 0.02  # centres that move once no more than that part is left 
 _STALE = 0.3  # residual, relative to that before, up to which a Hessian serves for another step
 _SLIGHT = 1e-6  # damping up to which it does
 _NEAR = 4.0  # gap, relative to that wanted, at which the bound of the objective is compared with the objective itself
+_BLUR = 1e-10  # of the objective is taken from the bound of a mixture, far more than its sums are wrong by
 _WATCHED = 7  # evaluations over which the pace of L-BFGS is judged
 _NEWTON_STEPS = 8  # in which Newton's method ends, roughly, in Hessians
 
@@ -405,5 +406,5 @@ def _best_dual(run: Run, state: NewtonState) -> tuple[np.ndarray, float]:
         return own, dual
     risk = state.dual + 0.5 * float(np.vdot(state.G, state.G)) / run.alpha
     state.planes.add(state.G.ravel(), risk, 0.0)
-    mixed = state.planes.bound(run.alpha, 0.0)
+    mixed = state.planes.bound(run.alpha, 0.0) - _BLUR * state.primal
     return (own, dual) if dual >= mixed else (state.planes.weights(run.alpha).reshape(own.shape), mixed)

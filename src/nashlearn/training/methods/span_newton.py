@@ -36,7 +36,7 @@ from nashlearn.training.methods.search import first_descent
 __all__ = ["ROUNDED", "Point", "Tempered", "drawing_chances"]
 
 _TURNS = 4  # steps with the same directions
-_PIVOTS = 3  # directions in the scores of one example at most
+_PIVOTS = 4  # directions in the scores of one example at most
 _DRAWN = 1.5  # directions, over the cube root of the operations of a product: a factor costs about as much
 _FEW = 300.0  # whose factor takes no time
 _ROUNDS = 3  # in which chances above 1 are spread over the others
