@@ -53,6 +53,8 @@ def backward(
     about = (bits, inverse, scale, target, ignore_index)
     if capturing(h.device):
         return _by_products(h, weight, about, needs)
+    if h.is_cuda:  # which a graph that is recorded later needs in this thread, and cannot make
+        torch.cuda.current_blas_handle()
     most = int(n * k * _WORTH_LISTING.get(h.device.type, 1 / 16))
     # Where the number of entries is still on its way to the host, nothing waits: as if there were few.
     many = arriving(pointer[-1])

@@ -98,8 +98,11 @@ def row_game(scores, costs, mu, K: tl.constexpr, LANES: tl.constexpr, PACKED: tl
     steep = LOG2_E / mu
     some = tl.max(tl.load(scores + lane, mask=lane < K, other=float("-inf")).to(ACC), 0)
     some = tl.where(tl.abs(some) < float("inf"), some, 0.0)
-    top, t, _, again, a, b, c, d, rest = row_threshold(scores, costs, mu, some, steep, K, LANES, PACKED, ACC)
+    top, t, above, again, a, b, c, d, rest = row_threshold(scores, costs, mu, some, steep, K, LANES, PACKED, ACC)
     mass = _kept_mass(a, b, c, d, rest, some, top, t, steep)
+    if costs is None:  # all are above, as before training, and each has a share of 1
+        again &= above != K
+        mass = tl.where(above == K, above, mass)
     # Not if some of the largest were left, nor where powers of two may have run out of range.
     if again | (steep > 64.0) | (mass > 1e30) | (mass != mass):
         mass = _row_mass(scores, top, t, costs, mu, K, LANES, ACC)

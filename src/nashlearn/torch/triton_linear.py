@@ -55,6 +55,7 @@ def support(
         inverse.copy_(numbers[2 * n :])
         return
     _support[(n,)](scores, numbers, bits, inverse, n, k, row_bytes(k), width(k), num_warps=4)
+    _load_expand(k, scores.dtype, inverse.dtype, target.dtype, scores.device)
 
 
 @kernel()
@@ -193,10 +194,13 @@ def bags(source: Tensor, index: Tensor, value: Tensor, pointer: Tensor, owner: T
     return out
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["first", "many", "ignore_index"])
 def _expand(
-    bits, inverse, scale, target, out, first, many, ignore_index, BYTES: tl.constexpr, W: tl.constexpr
+    bits, inverse, scale, target, out, first, many, ignore_index, EVEN: tl.constexpr, BYTES: tl.constexpr,
+    W: tl.constexpr,
 ):  # fmt: skip
+    if EVEN:  # rows of the result are aligned, and so are whole vectors of what is stored
+        many = many // 16 * 16
     row = tl.program_id(0).to(tl.int64)
     at = tl.program_id(1) * W
     lane = tl.arange(0, W)[None, :]
@@ -218,6 +222,21 @@ def expand(
     """``(q - y) * scale`` of some ``classes``, which begin and end with whole tiles of bits or with the last class."""
     out = torch.empty((len(bits), len(classes)), dtype=dtype, device=bits.device)
     grid = (len(bits), triton.cdiv(len(classes), 8 * width(k)))
-    where = (classes.start, len(classes), ignore_index)
+    where = (classes.start, len(classes), ignore_index, len(classes) % 16 == 0)
     _expand[grid](bits, inverse, scale, target, out, *where, row_bytes(k), width(k), num_warps=4)
     return out
+
+
+@cache
+def _load_expand(k: int, dtype: torch.dtype, wide: torch.dtype, label: torch.dtype, device: torch.device) -> None:
+    """Bring the kernels of :func:`expand` onto the device.
+
+    A CUDA graph records them even where the steps before it had nothing to expand, and while a graph is recorded
+    nothing can be loaded.
+    """
+    bits = torch.zeros((1, row_bytes(k)), dtype=torch.uint8, device=device)
+    target, one = torch.zeros(1, dtype=label, device=device), torch.ones(1, dtype=wide, device=device)
+    tile = 8 * width(k)
+    for classes in (range(min(k, tile)), range(k - k % tile, k)):  # whole tiles, and what is left of the last
+        if classes:
+            expand(bits, one, one, target, -100, classes, k, dtype)

@@ -213,11 +213,12 @@ def _root_of_four(a, b, c, d, top, K: tl.constexpr, ACC: tl.constexpr):
 
 @triton.jit
 def _pass(scores, top, t, costs, mu, K: tl.constexpr, LANES: tl.constexpr, ACC: tl.constexpr):
-    """Excess, slope and number of a whole row's entries above ``t``."""
+    """Excess, slope and number of a whole row's entries above ``t``, and the least entry of all."""
     lane = tl.arange(0, LANES)
     excess = tl.zeros((LANES,), ACC)
     slope = tl.zeros((LANES,), ACC)
     count = tl.zeros((LANES,), ACC)
+    least = tl.full((LANES,), float("inf"), ACC)
     for start in range(0, K, LANES):
         j = start + lane
         v = tl.load(scores + j, mask=j < K, other=float("-inf")).to(ACC) - top
@@ -232,7 +233,8 @@ def _pass(scores, top, t, costs, mu, K: tl.constexpr, LANES: tl.constexpr, ACC: 
         excess += tl.where(over, v * inverse, 0.0)
         slope += tl.where(over, inverse, 0.0)
         count += over.to(ACC)
-    return tl.sum(excess, 0), tl.sum(slope, 0), tl.sum(count, 0)
+        least = tl.minimum(least, tl.where(j < K, v, float("inf")))
+    return tl.sum(excess, 0), tl.sum(slope, 0), tl.sum(count, 0), tl.min(least, 0)
 
 
 @triton.jit
@@ -273,13 +275,14 @@ def row_threshold(
     first = True
     again = missed
     while missed:
-        excess, slope, count = _pass(scores, top, t, costs, mu, K, LANES, ACC)
+        excess, slope, count, least = _pass(scores, top, t, costs, mu, K, LANES, ACC)
         # At first the true support is at least the one kept: equal, and nothing was missed.
         moved = (count > 0) & ((count < support) | (first & (count != support)))
         t = tl.where(moved, (excess - 1.0) / slope, t)
         mass = tl.where(count > 0, slope, mass)
         support = tl.where(moved, count, support)
-        missed = moved
+        # The root for all labels, as before training: where all are above it, another pass would find the same.
+        missed = moved & ((count < K) | (least <= t))
         first = False
     return top, t, mass, again, a, b, c, d, rest
 

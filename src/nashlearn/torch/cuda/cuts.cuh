@@ -49,6 +49,13 @@ struct Cuts {
         Tokens inside = sets[k] & ~only(d);
         return has(entering, k) ? all & ~inside : inside;
     }
+    // Of two cuts the one whose arcs, in the rows of both, are all that both count; -1 where neither is.
+    __device__ int narrower(int i, int j) const {
+        const Tokens both = sets[i] & sets[j];
+        const bool enters = has(entering, i);
+        if (enters != has(entering, j) || (both != sets[i] && both != sets[j])) return -1;
+        return (both == sets[i]) == enters ? j : i;
+    }
     __device__ double sign(int k) const { return has(entering, k) ? 1.0 : -1.0; }
     __device__ double limit(int k) const { return has(entering, k) ? 1.0 : 1.0 - size_of(sets[k]); }
     __device__ Pair price(const Pair* lam, int d, int t) const {
@@ -105,21 +112,20 @@ __device__ inline void Cuts::add(Tokens set) {
     __syncthreads();
 }
 
-// The blocks of the entries that two cuts share: a warp takes a pair of cuts, its lanes the tokens.
+// The blocks of the entries that two cuts share, unless they are those of one of them, whose sums by rows will be at
+// hand: a warp takes a pair of cuts, its lanes the tokens.
 __device__ inline void Cuts::add_entries(const Path& c) const {
     EACH_ROW(at, place(count, 0)) {
         const Spot pair = spot(at);
         const Tokens both = sets[pair.i] & sets[pair.j];
         Block total = {0.0, 0.0, 0.0};
-        if (both) {
+        if (both && narrower(pair.i, pair.j) < 0) {
             EACH_ENTRY(e, d, n) if (has(both, d)) {
                 for (Tokens left = arcs(pair.i, d) & arcs(pair.j, d); left; left &= left - 1)
                     total += block_of(c, d, lowest(left));
             }
             total = sign(pair.i) * sign(pair.j) * warp_sum(total);
         }
-        // Near a vertex the difference is all rounding: as much again keeps the system regular and its step small.
-        if (pair.i == pair.j) total = {total.u * (1.0 + 1e-15), total.w, total.v * (1.0 + 1e-15)};
         if (threadIdx.x % 32 == 0) c.system[at] = coupling(total);
     }
 }
@@ -151,9 +157,16 @@ __device__ inline void Cuts::assemble(const Path& c) const {
         const Spot pair = spot(at);
         const Tokens both = sets[pair.i] & sets[pair.j];
         if (!both) continue;
+        const int inner = narrower(pair.i, pair.j);
+        // Near a vertex the difference is all rounding: as much again keeps the system regular and its step small.
+        const double more = pair.i == pair.j ? 1.0 + 1e-15 : 1.0;
         Coupling total = {0.0, 0.0, 0.0, 0.0};
         EACH_ENTRY(e, d, n) if (has(both, d)) {
             const Block* own = reinterpret_cast<const Block*>(c.blocks(d));
+            if (inner >= 0) {
+                Block shared = sign(inner) * own[inner];
+                total += coupling({more * shared.u, shared.w, more * shared.v});
+            }
             total -= through(coupling(own[pair.i]), c.row[d], coupling(own[pair.j]));
         }
         total = warp_sum(total);
