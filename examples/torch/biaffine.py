@@ -231,7 +231,7 @@ def train_parser(
     seed : int
         Order of the sentences.
     """
-    arcs, labels = loss or nt.ArborescenceLoss(smoothing=0.1, tol=1e-6), nn.CrossEntropyLoss(ignore_index=-1)
+    arcs, labels = loss or nt.ArborescenceLoss(smoothing=3.0, tol=1e-6), nn.CrossEntropyLoss(ignore_index=-1)
     optimiser = torch.optim.Adam(parser.parameters(), lr=lr, betas=(0.9, 0.9))
     order, whole = np.random.default_rng(seed), parser.vocabulary.batch(sentences).to(parser.arc_weight.device)
     for _ in range(epochs):

@@ -22,13 +22,15 @@ import nashlearn.torch as nt
 from nashlearn import datasets, parsing
 
 
-def cross_entropy(scores: Tensor, heads: Tensor, mask: Tensor) -> Tensor:
-    """Each token chooses among the root and the tokens of its sentence."""
-    real = torch.cat([mask.new_ones(len(mask), 1), mask], dim=1)[:, None]
-    return torch.nn.functional.cross_entropy(scores.masked_fill(~real, -torch.inf)[mask], heads[mask])
+def cross_entropy(scores: Tensor, heads: Tensor, mask: Tensor, smoothing: float = 0.0) -> Tensor:
+    """Each token chooses among the root and the tokens of its sentence, with a share of ``smoothing`` for all."""
+    real = torch.cat([mask.new_ones(len(mask), 1), mask], dim=1)[:, None].expand_as(scores)[mask]
+    chances = scores[mask].masked_fill(~real, -torch.inf).log_softmax(1)
+    even = -chances.masked_fill(~real, 0.0).sum(1) / real.sum(1)
+    return ((1.0 - smoothing) * -chances.gather(1, heads[mask][:, None])[:, 0] + smoothing * even).mean()
 
 
-LOSSES = {"tree game": nt.ArborescenceLoss(smoothing=0.1, tol=1e-6), "cross-entropy": cross_entropy}
+LOSSES = {"tree game": nt.ArborescenceLoss(smoothing=3.0, tol=1e-6), "cross-entropy": cross_entropy}
 
 
 def main() -> None:

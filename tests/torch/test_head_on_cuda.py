@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra [torch]")
@@ -103,3 +106,12 @@ def test_a_cuda_graph_records_it(smoothing):
     graph.replay()
     for ours, theirs in zip(recorded, step(), strict=True):
         assert_near(ours, theirs.double(), torch.float32)
+
+
+@needs_cuda
+@both_losses
+def test_a_cuda_graph_is_recorded_where_nothing_else_has_run(smoothing):
+    """In a process of its own: other tests leave kernels and cuBLAS on the device, which recording cannot load."""
+    one = f"{__file__}::test_a_cuda_graph_records_it[{smoothing}]"
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", one], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout
