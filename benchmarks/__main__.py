@@ -38,7 +38,8 @@ ON_DEVICE = (
     "torch_structures",
     "torch_learning",
     "deep",
-)  # for CUDA: only when asked for by name
+    "threads_wide",
+)  # for CUDA, or for many cores: only when asked for by name
 PAGE = (*PARTS, *ON_DEVICE, "compare")  # of results; the last has a program of its own
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
