@@ -1,6 +1,6 @@
 """Threads on a machine with many cores: the part ``threads``, kept apart from that of the machine of all other parts.
 
-    python -m benchmarks threads_wide
+python -m benchmarks threads_wide
 """
 
 from __future__ import annotations

@@ -92,13 +92,13 @@ def _direction(p: Tensor, q: Tensor, cost: Tensor, at_work: Tensor, most: int, L
     slope = (cost - cost.gather(1, heaviest)).gather(1, chosen) * others
     some = max(1, _ENTRIES // (most * L.shape[1]))
     parts = zip(*(x.split(some) for x in (chosen, heaviest, others, slope, q)), strict=True)
-    found = torch.cat([_solved(*part, L, mu) for part in parts])
+    found = torch.cat([_solved(L, mu, *part) for part in parts])
     d = torch.zeros_like(p).scatter(1, chosen, found)
     return d.scatter(1, heaviest, -found.sum(1, keepdim=True))
 
 
 def _solved(
-    chosen: Tensor, heaviest: Tensor, others: Tensor, slope: Tensor, q: Tensor, L: Tensor, mu: Tensor
+    L: Tensor, mu: Tensor, chosen: Tensor, heaviest: Tensor, others: Tensor, slope: Tensor, q: Tensor
 ) -> Tensor:
     """The direction on the ``chosen`` options, 0 on those that are not among the ``others``."""
     apart = (L[chosen] - L[heaviest]) * others[:, :, None]
