@@ -161,6 +161,9 @@ def test_dense_solvers(n):
     assert factor_lu(factors, pivot)
     solve_lu(factors, pivot, x)
     assert np.abs(A @ x - b).max() <= 1e-11
+    x = b.copy()
+    solve_lu(factors, pivot, x, True)
+    assert np.abs(A.T @ x - b).max() <= 1e-11
     singular = A.copy()
     singular[:, n // 2] = 0.0
     assert not factor_lu(singular, pivot)

@@ -8,6 +8,7 @@ from cases import Case, omega
 from shipped_games import SHIPPED
 
 INTERIOR = [case for case in SHIPPED if "compiled" in case.smoothed]  # solved by the interior point method
+PIVOTED = ["arborescence-single"]  # but these by pivots without smoothing, to the last digits whatever the tolerance
 
 
 def outside(case: Case, x: np.ndarray) -> np.ndarray:
@@ -43,5 +44,8 @@ def test_loose_solutions_know_their_gap(case, smoothing):
         slack += 0.1 * found.gap if smoothing else 0.0
         assert (np.abs(found.gap - (upper - lower)) <= slack).all()
         widest, told = max(widest, found.gap.max()), [*told, *(slack <= 0.3 * found.gap + 1e-6)]
+    if case.id in PIVOTED and smoothing == 0.0:
+        assert widest <= 1e-13 * (1.0 + np.abs(theta).sum(axis=1).max())
+        return
     assert widest > 1e-3
     assert np.mean(told) > 0.5 or "partial" in case.id  # else this would say nothing

@@ -71,6 +71,28 @@ def test_a_point_without_arcs_from_the_root_or_without_arcs_at_all():
         assert lacking(moved, single_root) <= ROUNDING
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("single_root", [True, False])
+@pytest.mark.parametrize("tol", [1e-10, 1e-3])
+def test_strategies_lie_in_the_polytope_however_loosely_they_were_found(tol, single_root):
+    n, rng = 6, np.random.default_rng(1)
+    scores = rng.normal(size=(30, n, n + 1)) * np.logspace(-1, 1, 30)[:, None, None]
+    for weights in (np.ones(n), np.linspace(1.0, 2.0, n)):  # by pivots, and by the interior point method
+        found = arborescence(n, single_root, weights=weights).solve(scores, tol=tol)
+        assert max(lacking(x, single_root) for x in (*found.p, *found.q)) <= ROUNDING
+
+
+@pytest.mark.parametrize("single_root", [True, False])
+@pytest.mark.parametrize("kind", ["normal", "ties", "none"])
+def test_games_without_weights_are_solved_up_to_rounding(kind, single_root):
+    """By pivots, also where scores tie and the face of the projection has potentials that are not unique."""
+    rng = np.random.default_rng(2)
+    for n in (2, 3, 5, 9):
+        scores = {"normal": rng.normal(size=(20, n, n + 1)), "ties": rng.integers(-1, 2, (20, n, n + 1)) * 0.5}
+        own = scores.get(kind, np.zeros((1, n, n + 1)))
+        assert arborescence(n, single_root).solve(own).gap.max() <= 1e-13 * n
+
+
 def loss_at(V: np.ndarray, theta: np.ndarray) -> float:
     """``max <theta, q> + n - max_y <q, y>`` over mixtures of the trees ``V``, by linear programming."""
     m, n = len(V), V.shape[1]

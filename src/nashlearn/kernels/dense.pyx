@@ -71,6 +71,24 @@ cdef void lu_solve(const double* A, Py_ssize_t ld, Py_ssize_t n, const Py_ssize_
         b[i] = (b[i] - simd_dot(A + i * ld + i + 1, b + i + 1, n - i - 1)) / A[i * ld + i]
 
 
+cdef void lu_solve_transposed(
+    const double* A, Py_ssize_t ld, Py_ssize_t n, const Py_ssize_t* pivot, double* b
+) noexcept nogil:
+    cdef Py_ssize_t i, j
+    cdef double kept
+    for i in range(n):
+        b[i] /= A[i * ld + i]
+        for j in range(i + 1, n):
+            b[j] -= A[i * ld + j] * b[i]
+    for i in range(n - 1, 0, -1):
+        for j in range(i):
+            b[j] -= A[i * ld + j] * b[i]
+    for i in range(n - 1, -1, -1):
+        kept = b[i]
+        b[i] = b[pivot[i]]
+        b[pivot[i]] = kept
+
+
 cdef bint _root(double* L, Py_ssize_t ld, Py_ssize_t n, Py_ssize_t k, double least) noexcept nogil:
     """Finish column ``k``, and copy it into row ``k``; False where its pivot is too small."""
     cdef double* row = L + k * ld
@@ -155,15 +173,18 @@ def factor_lu(A, pivot):
     return regular
 
 
-def solve_lu(A, pivot, b):
-    """Overwrite ``b`` with the solution of the system whose LU factors ``A`` holds."""
+def solve_lu(A, pivot, b, bint transposed=False):
+    """Overwrite ``b`` with the solution of the system, or the transposed one, whose LU factors ``A`` holds."""
     cdef Py_ssize_t n = extent(A, "A", 0)
     cdef const double* a = <const double*> matrix(A, "A", DOUBLE, n, n)
     cdef const Py_ssize_t* rows = <const Py_ssize_t*> vector(pivot, "pivot", INDEX, n)
     cdef double* x = <double*> vector_out(b, "b", DOUBLE, n)
     within(rows, n, n, "pivot")
     with nogil:
-        lu_solve(a, n, n, rows, x)
+        if transposed:
+            lu_solve_transposed(a, n, n, rows, x)
+        else:
+            lu_solve(a, n, n, rows, x)
 
 
 def factor_cholesky(A, L, Py_ssize_t start, Py_ssize_t n, double least):

@@ -1,6 +1,7 @@
 """The game over arborescences, one sentence at a time."""
 
 from nashlearn.kernels.scratch cimport Scratch
+from nashlearn.kernels.tree_basis cimport Basis
 from nashlearn.kernels.tree_entries cimport Stage
 
 cdef struct Outcome:  # of a sentence: what q secures, and by how much p may lose more
@@ -11,6 +12,7 @@ cdef struct Outcome:  # of a sentence: what q secures, and by how much p may los
 
 cdef class TreeSolver:  # of sentences of n tokens and so many labels; each thread has its own
     cdef Stage stage
+    cdef Basis basis
     cdef Scratch memory
     # Play the game of scores (n, n + 1, labels), writing both strategies; price (n) is what a wrong head costs. Sets
     # stage.failed where memory is lacking.

@@ -1,4 +1,4 @@
-"""The game over arborescences: the interior point method with cuts added as they are violated.
+"""The game over arborescences: pivots from the projection of the scores, or the interior point method, with cuts.
 
 Both players choose points of the arborescence polytope, the loss counts wrong heads (or heads and labels):
 
@@ -7,7 +7,11 @@ Both players choose points of the arborescence polytope, the loss counts wrong h
 with ``Omega(q) = (|q|^2 - <1, q>)/2``, which is 0 at every tree.
 
 Rows of the polytope are simplices; a cut ``x(arcs into S) >= 1`` joins where either player's strategy violates it, at
-first those that the projection of the scores needs. The certificate needs best trees only:
+first those that the projection of the scores needs. Where all wrong heads cost the same, nothing is smoothed or
+labelled and heads are not almost certain, the simplex method begins at the face of the projection
+(:mod:`nashlearn.kernels.tree_pivots`), a few pivots from an equilibrium that is exact up to rounding. Elsewhere, or
+where rounding gets in its way, the interior point method plays with the entries that matter. The certificate needs best
+trees only:
 
     upper = max_y <theta - C p - mu (q - 1/2), y> + mu/2 |q|^2,     lower = <theta, q> - mu Omega(q) - max_y <C q, y>,
 
@@ -21,94 +25,58 @@ from nashlearn.kernels.checks cimport DOUBLE, cube, cube_out, extent, vector, ve
 from nashlearn.kernels.interior cimport saddle_point, saddle_room
 from nashlearn.kernels.interior_newton cimport Saddle
 from nashlearn.kernels.scratch cimport Scratch, ask, doubles, indices
+from nashlearn.kernels.tree_basis cimport Basis, lay_basis
+from nashlearn.kernels.tree_bounds cimport Bounds, certify_inside, certify_strategies, concede
 from nashlearn.kernels.tree_cuts cimport separate
 from nashlearn.kernels.tree_entries cimport Stage, lay_stage, list_entries, take_near, take_priced, take_replies
-from nashlearn.kernels.tree_inside cimport into_polytope
-from nashlearn.kernels.tree_map cimport best_labelled, best_tree
+from nashlearn.kernels.tree_map cimport best_labelled
+from nashlearn.kernels.tree_pivots cimport add_cut, begin_at_projection, pivot
 from nashlearn.kernels.tree_projection cimport price_cuts
 from nashlearn.kernels.tree_shift cimport shift
 
 cdef enum:
     _ROUNDS = 30  # of cuts for one set of entries
     _ITERATIONS = 100
+    # A pivot looks at all arcs, an iteration of the interior point method at those in play: where fewer than one in so
+    # many is used beside the heads of tokens, the latter is faster.
+    _CERTAIN = 60
+cdef double _VIOLATED = 1e-11  # by how much strategies of a basis violate a cut that joins it
 cdef double _REACH = 1.0  # entries of a row that are looked at first, in units of the largest loss of a token
 cdef double _SLACK = 0.05  # how far from worth using those may be that are looked at next, in the same unit
 
 
-cdef struct Bounds:  # of the game's value, and what the lower one consists of beside the scores
-    double upper
-    double lower
-    double entropy
-    double risk
-
-
-cdef void _secure(Stage* s, const double* q, Bounds* bounds) noexcept nogil:
-    """What ``q`` secures, its part without the scores (the entropy), and of that the risk ``min_p <p, L q>``."""
-    cdef Py_ssize_t d, j, a, n = s.n, L = s.labels
-    cdef double worth = 0.0, spread = 0.0, risk = 0.0, best, price
-    for d in range(n):
-        price = s.price[d]
-        risk += price
-        for a in range(d * (n + 1), (d + 1) * (n + 1)):
-            best = -INFINITY
-            for j in range(a * L, (a + 1) * L):
-                if q[j] != 0.0:
-                    worth += s.theta[j] * q[j]
-                    spread += q[j] * (1.0 - q[j])
-                if s.theta[j] > -INFINITY and price * q[j] > best:
-                    best = price * q[j]
-            s.other[a] = best
-    best_tree(s.other, n, s.single_root, s.heads, &s.work)
-    for d in range(n):
-        risk -= s.other[d * (n + 1) + s.heads[d]]
-    bounds.risk = risk
-    bounds.entropy = risk + 0.5 * s.mu * spread
-    bounds.lower = worth + bounds.entropy
-
-
-cdef Bounds _certify(Stage* s, const double* p, const double* q) noexcept nogil:
-    """Bounds of the game's value from strategies (n, n + 1, labels)."""
-    cdef Py_ssize_t d, j, a, n = s.n, L = s.labels
-    cdef double upper = 0.0, best, x
-    cdef Bounds bounds
-    for d in range(n):
-        upper += s.price[d]
-        for a in range(d * (n + 1), (d + 1) * (n + 1)):
-            best = -INFINITY
-            for j in range(a * L, (a + 1) * L):
-                x = q[j]
-                best = max(best, s.theta[j] - s.price[d] * p[j] - s.mu * (x - 0.5))
-                upper += 0.5 * s.mu * x * x
-            s.arc[a] = best
-    best_tree(s.arc, n, s.single_root, s.heads, &s.work)
-    for d in range(n):
-        upper += s.arc[d * (n + 1) + s.heads[d]]
-    _secure(s, q, &bounds)
-    bounds.upper = upper
-    return bounds
-
-
-cdef void _pure(Stage* s, double* p, double* q) noexcept nogil:
-    """Both players on the tree ``s.heads`` with its best labels."""
+cdef Bounds _pure(Stage* s, double worth, double* p, double* q) noexcept nogil:
+    """Both players on the tree ``s.heads`` with its best labels, which is worth so much; leaves ``s.arc`` as it is."""
     cdef Py_ssize_t d, a, n = s.n, size = n * (n + 1) * s.labels
+    cdef Bounds bounds
     memset(p, 0, size * sizeof(double))
     memset(q, 0, size * sizeof(double))
     for d in range(n):
         a = d * (n + 1) + s.heads[d]
         p[a * s.labels + s.label[a]] = q[a * s.labels + s.label[a]] = 1.0
+    bounds.upper, bounds.lower = concede(s, p, q, s.other), worth
+    bounds.entropy = bounds.risk = 0.0  # the tree is known, and smoothing is 0 at trees
+    return bounds
 
 
-cdef void _seed(Stage* s) noexcept nogil:
-    """Project the best arcs' scores, roughly: the cuts that this needs, and what they add to each arc (``s.lift``)."""
-    cdef Py_ssize_t c, d, h, k, n = s.n
+cdef Py_ssize_t _price(Stage* s, double unit) noexcept nogil:
+    """Project the best arcs' scores in so large a unit, roughly: how many cuts this needs, which ``s.cuts`` has."""
+    cdef Py_ssize_t a
+    cdef double exact = 0.0
+    for a in range(s.n * (s.n + 1)):
+        s.other[a] = s.arc[a] / unit
+    return price_cuts(s.other, s.n, s.single_root, True, s.heads, &s.work, &s.cuts, &s.flow, &exact)
+
+
+cdef void _seed(Stage* s, double unit, Py_ssize_t k) noexcept nogil:
+    """Begin with the cuts of the projection; what they add to each arc (``s.lift``)."""
+    cdef Py_ssize_t c, d, h, n = s.n
     cdef const unsigned char* inside
-    cdef double lam, exact = 0.0
-    memcpy(s.other, s.arc, n * (n + 1) * sizeof(double))
+    cdef double lam
     memset(s.lift, 0, n * (n + 1) * sizeof(double))
-    k = price_cuts(s.other, n, s.single_root, True, s.heads, &s.work, &s.cuts, &s.flow, &exact)
     s.K = 0
     for c in range(k):
-        inside, lam = s.cuts.members + c * n, s.cuts.lam[c]
+        inside, lam = s.cuts.members + c * n, unit * s.cuts.lam[c]
         for d in range(n):
             if inside[d]:
                 s.lift[d * (n + 1)] += lam
@@ -231,7 +199,51 @@ cdef bint _play(Stage* s, double* p, double* q) noexcept nogil:
     return True
 
 
-cdef Bounds _settle(Stage* s, double* p, double* q, Py_ssize_t* entries) noexcept nogil:
+cdef Py_ssize_t _undecided(const Stage* s) noexcept nogil:
+    """How many arcs the projection uses beside one for each token."""
+    cdef Py_ssize_t a, used = 0
+    for a in range(s.n * (s.n + 1)):
+        used += s.cuts.x[a] > 0.0
+    return used - s.n
+
+
+cdef Py_ssize_t _learn(Stage* s, Basis* basis, const double* x) noexcept nogil:
+    """Add the cuts that a strategy violates to a basis; how many."""
+    cdef Py_ssize_t c, n = s.n, new = separate(x, n, s.cuts.members, n, _VIOLATED, &s.flow)
+    for c in range(new):
+        if not add_cut(basis, s.cuts.members + c * n):
+            return c
+    return new
+
+
+cdef bint _pivot(
+    Stage* s, Basis* basis, Py_ssize_t k, double enough, double* p, double* q, Bounds* bounds
+) noexcept nogil:
+    """The simplex method from the face of the projection and its ``k`` cuts; whether it came to an equilibrium.
+
+    Strategies lie in the polytope then, by up to 1e-11 outside of it where arcs are forbidden.
+    """
+    cdef Py_ssize_t a, turn, forbidden = 0, left = 10 + 4 * s.n, size = s.n * (s.n + 1)
+    if not begin_at_projection(basis, s.theta, s.price[0], s.single_root, k, &s.cuts):
+        return False
+    for a in range(size):
+        forbidden += s.theta[a] == -INFINITY
+    for turn in range(_ROUNDS):
+        if not pivot(basis, &left):
+            return False
+        for a in range(size):
+            p[a], q[a] = max(basis.at[0].x[a], 0.0), max(basis.at[1].x[a], 0.0)
+        if forbidden == s.n:
+            bounds[0] = certify_inside(s, p, q)
+            if bounds.upper - bounds.lower <= enough:
+                return True
+        if _learn(s, basis, basis.at[1].x) == 0 and _learn(s, basis, basis.at[0].x) == 0:
+            bounds[0] = certify_strategies(s, p, q)
+            return forbidden > s.n and bounds.upper - bounds.lower <= enough
+    return False
+
+
+cdef Bounds _settle(Stage* s, Basis* basis, double* p, double* q, Py_ssize_t* entries) noexcept nogil:
     """Play the game of ``s.theta``, from which offsets have been taken; its bounds, as certified.
 
     Entries are added until these are within ``10 tol (1 + sum_d (c_d + mu))``, or until there are no more; how many
@@ -239,22 +251,29 @@ cdef Bounds _settle(Stage* s, double* p, double* q, Py_ssize_t* entries) noexcep
     ``-inf``, with a gap of ``inf``.
     """
     cdef Bounds bounds
-    cdef double most = s.price[0], total = 0.0, reach, enough
-    cdef Py_ssize_t d, n = s.n
+    cdef double most = s.price[0], least = s.price[0], total = 0.0, worth, unit, reach, enough
+    cdef Py_ssize_t d, k, n = s.n
+    cdef bint even
     entries[0] = 0
-    if best_labelled(s.theta, n, s.labels, s.single_root, s.arc, s.label, s.heads, &s.work) == -INFINITY:
+    worth = best_labelled(s.theta, n, s.labels, s.single_root, s.arc, s.label, s.heads, &s.work)
+    if worth == -INFINITY:
         bounds.upper, bounds.lower, bounds.entropy, bounds.risk = INFINITY, -INFINITY, NAN, NAN
         return bounds
-    _pure(s, p, q)
-    bounds = _certify(s, p, q)
+    bounds = _pure(s, worth, p, q)
     if bounds.upper - bounds.lower <= 1e-14 * (1.0 + fabs(bounds.lower)):
         return bounds
-    best_labelled(s.theta, n, s.labels, s.single_root, s.arc, s.label, s.heads, &s.work)
-    _seed(s)
     for d in range(n):
-        most = max(most, s.price[d])
+        most, least = max(most, s.price[d]), min(least, s.price[d])
         total += s.price[d]
     reach, enough = _REACH * (most + s.mu), 10.0 * s.tol * (1.0 + total + n * s.mu)
+    even = s.mu == 0.0 and s.labels == 1 and least == most and most > 0.0
+    unit = most if even else 1.0
+    k = _price(s, unit)
+    _seed(s, unit, k)
+    if even and _undecided(s) * _CERTAIN >= n * n:
+        if _pivot(s, basis, k, enough, p, q, &bounds):
+            return bounds
+        bounds.upper, bounds.lower = INFINITY, -INFINITY  # strategies may be those of a basis that was given up
     memset(s.take, 0, n * (n + 1) * s.labels)
     take_near(s, reach)
     while bounds.upper - bounds.lower > enough:
@@ -264,7 +283,7 @@ cdef Bounds _settle(Stage* s, double* p, double* q, Py_ssize_t* entries) noexcep
             if not _play(s, p, q):
                 s.failed = True
                 break
-            bounds = _certify(s, p, q)
+            bounds = certify_strategies(s, p, q)
             if bounds.upper - bounds.lower > enough:
                 take_replies(s)
                 take_priced(s, _SLACK * most)
@@ -284,8 +303,8 @@ cdef class TreeSolver:
             raise ValueError(f"there must be at least one token and one label; got {n} and {labels}")
         if <double> n * n * n * labels > 1e15:  # sizes of arrays would overflow
             raise ValueError(f"n and labels must be of a size that memory can hold; got {n} and {labels}")
-        self.memory = Scratch(lay_stage(&self.stage, n, labels, 0))
-        lay_stage(&self.stage, n, labels, <size_t> self.memory.at)
+        self.memory = Scratch(lay_basis(&self.basis, n, lay_stage(&self.stage, n, labels, 0)))
+        lay_basis(&self.basis, n, lay_stage(&self.stage, n, labels, <size_t> self.memory.at))
         self.stage.single_root = single_root
         memset(self.stage.heads, 0, n * sizeof(Py_ssize_t))  # heads at all times, be there a tree or not
 
@@ -310,13 +329,11 @@ cdef class TreeSolver:
             found.value = found.gap = found.entropy = found.risk = NAN
             return found
         offset = shift(scores, s.n, s.labels, s.single_root, s.theta)
-        bounds = _settle(s, p, q, &entries)
+        bounds = _settle(s, &self.basis, p, q, &entries)
         for a in range(size):
             forbidden += s.theta[a] == -INFINITY
         if entries and s.labels == 1 and forbidden == s.n:
-            into_polytope(q, s.n, s.single_root, s.cuts.members, &s.flow)
-            into_polytope(p, s.n, s.single_root, s.cuts.members, &s.flow)
-            bounds = _certify(s, p, q)
+            bounds = certify_inside(s, p, q)
         found.value, found.gap = offset + bounds.lower, max(bounds.upper - bounds.lower, 0.0)
         found.entropy, found.risk = bounds.entropy, bounds.risk
         return found
@@ -337,7 +354,7 @@ def certify(theta, price, double mu, bint single_root, p, q):
     solver.stage.price, solver.stage.mu = <const double*> vector(price, "price", DOUBLE, n), mu
     memcpy(solver.stage.theta, scores, n * (n + 1) * labels * sizeof(double))
     with nogil:
-        found = _certify(&solver.stage, reply, strategy)
+        found = certify_strategies(&solver.stage, reply, strategy)
     return found.upper, found.lower, found.entropy, found.risk
 
 
