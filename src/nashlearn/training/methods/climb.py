@@ -33,7 +33,8 @@ _LEFT = 0.02  # part of the gap that gains of that size may leave, were all exam
 _FINE = 4.0  # or this times the relative gap that is wanted, where that is less: the last digits ask for more
 _VISITS = 1e-3  # relative gap for which visits are made where more is allowed: Newton's method costs more than they do
 _LOOKS = 500  # looks at each example of a working set before Newton's method takes over
-_OWN = 0.1  # part of the kernel's own diagonal that an intercept may add to it in visits
+_OWN = 0.05  # part of the kernel's own diagonal that what examples have in common may add to it in visits
+_BLOCK = 512  # rows of a matrix that are changed at once
 _SPREAD = 64  # examples that share what an intercept is corrected by
 _IDLE = 10  # and where fewer are left that win anything
 _SCALE = 0.3  # first smoothing of Newton's method, in units of the game's scale
@@ -78,6 +79,19 @@ class Candidate(NamedTuple):
     scores: np.ndarray
     error: float
     instead: bool = False  # of those of the dual point
+
+
+class Part(NamedTuple):
+    """``K - free e e'`` for the Gram matrix ``K`` of a working set and its mean ``e``, of size 1 on average.
+
+    ``own`` is how much of ``e e'`` is left in it; where ``free`` is 0, all.
+    """
+
+    K: np.ndarray
+    diagonal: np.ndarray
+    common: np.ndarray
+    free: float
+    own: float
 
 
 class Climb(RowMethod):
@@ -213,24 +227,44 @@ def _passes(
     run: Run, state: ClimbState, C: np.ndarray, chosen: np.ndarray, Q: np.ndarray, near: np.ndarray, enough: float
 ) -> float:  # fmt: skip
     """Greedy visits of the chosen examples, which overwrite ``Q`` and what the intercept is held at; the looks."""
-    problem, span, gram = run.problem, run.problem.span, run.problem.gram
-    shares, diagonal = problem.omega[chosen] / run.alpha, gram.diagonal[chosen]
-    own = span.apart * min(gram.bias, _OWN * float(np.mean(diagonal - gram.bias)))
-    free, sums = (gram.bias - own if own > 0.0 else 0.0), C.sum(axis=0)
-    before = sums.copy()
-    # Visits wait for memory: half the bytes are half the time, and later rounds mend what rounding spoils.
-    rows, W = span.square(gram.square(chosen, free, np.float32), state.KC[:, chosen], C)
+    problem, span = run.problem, run.problem.span
+    part, sums = _part(problem, chosen), np.zeros(span.k)
+    rows, W = span.square(part.K, state.KC[:, chosen], C)
     active, first, classes = span.lists(near[chosen])
     most = 0.0
     if np.isfinite(enough):
         most = min(_LEFT, _FINE * enough / run.progress.primal) * enough / (run.alpha * max(active.size, 1))
     looks = greedy_passes(
-        problem.game.part(chosen).params.compiled(), rows, W, Q, shares, diagonal - free + span.offset, active, first,
-        classes, state.held, sums, free, own, most, _ENOUGH, float(_LOOKS * active.size),
+        problem.game.part(chosen).params.compiled(), rows, W, Q, problem.omega[chosen] / run.alpha,
+        part.diagonal + span.offset, active, first, classes, part.common, state.held, sums, part.free, part.own, most,
+        _ENOUGH, float(_LOOKS * active.size),
     )  # fmt: skip
-    if free > 0.0:
-        state.held += free * (before - sums)
+    state.held -= part.free * sums
     return looks
+
+
+def _part(problem: KernelProblem, chosen: np.ndarray) -> Part:
+    """The Gram matrix of a working set, without most of what its examples have in common.
+
+    Visits wait for memory: half the bytes are half the time, and later rounds mend what rounding spoils.
+    """
+    gram, n = problem.gram, chosen.size
+    K, diagonal = gram.square(chosen, gram.bias, np.float32), gram.diagonal[chosen] - gram.bias
+    means = K.mean(axis=1, dtype=np.float64)
+    if not (means + gram.bias > 0.0).all():  # far from a constant: the intercept alone is
+        means[:] = 0.0
+    mean, own = float(np.mean(means)), _OWN * float(np.mean(diagonal))
+    whole = mean + gram.bias
+    if not (problem.span.apart and whole > own > 0.0):
+        K += np.float32(gram.bias)
+        return Part(K, diagonal + gram.bias, np.ones(n), 0.0, 0.0)
+    free, beyond = whole - own, (means - mean) / whole
+    # ``free e e' - bias`` in terms that do not grow with the bias, as rounding would with them.
+    left = np.stack([free * beyond, np.ones(n)], axis=1, dtype=np.float32)
+    right = np.stack([1.0 + beyond, mean - own + free * beyond], dtype=np.float32)
+    for start in range(0, n, _BLOCK):
+        K[start : start + _BLOCK] -= left[start : start + _BLOCK] @ right
+    return Part(K, diagonal - (mean - own) - free * beyond * (2.0 + beyond), 1.0 + beyond, free, own)
 
 
 def _shifted(problem: KernelProblem, state: ClimbState, C: np.ndarray) -> Candidate | None:
@@ -245,7 +279,10 @@ def _shifted(problem: KernelProblem, state: ClimbState, C: np.ndarray) -> Candid
         return None
     mean = np.zeros((1, gram.n))
     error = problem.push(some, np.full((some.size, 1), 1.0 / some.size), mean)
-    step = state.held / max(float(mean.mean()), gram.bias)
+    size = max(float(mean.mean()), gram.bias)
+    if not size > 0.0:
+        return None
+    step = state.held / size
     mixed = C.copy()
     mixed[some] += step / some.size
     KC = state.KC + step[:, None] * mean
