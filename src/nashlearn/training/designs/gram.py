@@ -331,10 +331,8 @@ class Gram:
         slots = self._slot[wanted]
         kept, missing = np.flatnonzero(slots >= 0), np.flatnonzero(slots < 0)
         K = np.empty((wanted.size, wanted.size), dtype)
-        step = max(1, _SPARE // (8 * max(wanted.size, 1)))
-        for start in range(0, kept.size, step):  # a copy of all would double the memory
-            part = kept[start : start + step]
-            K[part] = self._rows[np.ix_(slots[part], wanted)] - less
+        kernel_rows.pick(self._rows, slots[kept], wanted, less, kept, K)
+        step = max(1, _SPARE // (8 * max(wanted.size, 1)))  # a copy of all would double the memory
         values = self._against(wanted if missing.size else wanted[:0])
         for start in range(0, missing.size, step):
             part = missing[start : start + step]

@@ -156,7 +156,7 @@ def _certified(run: Run, state: ClimbState, C: np.ndarray, other: Candidate | No
 
 def _certificate(run: Run, state: ClimbState, C: np.ndarray, other: Candidate | None) -> Offer:
     """The better of the dual's own weights and others, near the goal each at its best length."""
-    problem = run.problem
+    problem, tol = run.problem, run.progress.tol
     scores = np.ascontiguousarray(problem.span.scores(state.KC.T, C))
     dual = problem.dual(state.Q, C, scores)
     best, best_C, best_scores, error = np.inf, C, scores, 0.0
@@ -164,9 +164,7 @@ def _certificate(run: Run, state: ClimbState, C: np.ndarray, other: Candidate | 
     for one in (own,) if other is None else (other,) if other.instead else (own, other):
         half = 0.5 * run.alpha * float(np.vdot(one.C, one.scores))
         ray = Ray(problem.game, one.scores, problem.truth(), problem.omega, half)
-        value, s = ray.best(1.0, 1)
-        if relative_gap(value, dual) < _NEAR * run.progress.tol:
-            value, s = ray.best(1.0, _RAY)
+        value, s = ray.best(1.0, _RAY, lambda value: not tol < relative_gap(value, dual) < _NEAR * tol)
         if value < best:
             best, best_C, best_scores = value, s * one.C, s * one.scores
             error = problem.error_at(best_C, best_scores, s * one.error)
