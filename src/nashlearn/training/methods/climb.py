@@ -36,7 +36,8 @@ _LOOKS = 500  # looks at each example of a working set before Newton's method ta
 _OWN = 0.05  # part of the kernel's own diagonal that what examples have in common may add to it in visits
 _BLOCK = 512  # rows of a matrix that are changed at once
 _SPREAD = 64  # examples that share what an intercept is corrected by
-_IDLE = 10  # and where fewer are left that win anything
+_IDLE = 10  # and where fewer are left that win anything,
+_FINER, _FINEST = 0.1, 1e-4  # even if it were these parts of what is worth a visit at first
 _SCALE = 0.3  # first smoothing of Newton's method, in units of the game's scale
 _NATURAL = 0.003  # and in units of the mean curvature of an example's own term in the dual, where that is more
 _FEW = 0.05  # part of a working set: with fewer new examples it is worth solving
@@ -61,6 +62,8 @@ class ClimbState:
         How wrong rounding may have made ``KC``.
     held : ndarray (k,)
         What the intercept should be, less what the coefficients make of it.
+    fine : float
+        Part of the least gain of a visit at which those still win something that would be idle otherwise.
     """
 
     phase: ClassVar[str] = "climb"
@@ -70,6 +73,7 @@ class ClimbState:
     error: float
     held: np.ndarray
     over: bool = False
+    fine: float = 1.0
 
 
 class Candidate(NamedTuple):
@@ -232,11 +236,12 @@ def _passes(
     most = 0.0
     if np.isfinite(enough):
         most = min(_LEFT, _FINE * enough / run.progress.primal) * enough / (run.alpha * max(active.size, 1))
-    looks = greedy_passes(
-        problem.game.part(chosen).params.compiled(), rows, W, Q, problem.omega[chosen] / run.alpha,
-        part.diagonal + span.offset, active, first, classes, part.common, state.held, sums, part.free, part.own, most,
-        _ENOUGH, float(_LOOKS * active.size),
-    )  # fmt: skip
+    arrays = rows, W, Q, problem.omega[chosen] / run.alpha, part.diagonal + span.offset, active, first, classes
+    apart = part.common, state.held, sums, part.free, part.own
+    loss, budget, looks = problem.game.part(chosen).params.compiled(), float(_LOOKS * active.size), 0.0
+    while looks == 0.0 or (looks <= _IDLE * active.size and most > 0.0 and state.fine > _FINEST):
+        state.fine *= _FINER if looks else 1.0
+        looks += greedy_passes(loss, *arrays, *apart, state.fine * most, _ENOUGH, budget)
     state.held -= part.free * sums
     return looks
 
