@@ -28,12 +28,12 @@ __all__ = ["Climb"]
 
 _FRESH = 600  # examples that may enter a working set in a round, or as many as there are support vectors
 _FIRST = 8  # the first working set is a random part of the data: one in so many
-_ENOUGH = 1e-2  # part of the most promising gain of a working set below which none is worth a visit
+_ENOUGH = 3e-3  # part of the most promising gain of a working set below which none is worth a visit
 _LEFT = 0.02  # part of the gap that gains of that size may leave, were all examples to promise them
 _FINE = 4.0  # or this times the relative gap that is wanted, where that is less: the last digits ask for more
 _VISITS = 1e-3  # relative gap for which visits are made where more is allowed: Newton's method costs more than they do
 _LOOKS = 500  # looks at each example of a working set before Newton's method takes over
-_OWN = 0.05  # part of the kernel's own diagonal that what examples have in common may add to it in visits
+_OWN = 0.03  # part of the kernel's own diagonal that what examples have in common may add to it in visits
 _BLOCK = 512  # rows of a matrix that are changed at once
 _SPREAD = 64  # examples that share what an intercept is corrected by
 _IDLE = 10  # and where fewer are left that win anything,
@@ -253,7 +253,7 @@ def _part(problem: KernelProblem, chosen: np.ndarray) -> Part:
     """
     gram, n = problem.gram, chosen.size
     K, diagonal = gram.square(chosen, gram.bias, np.float32), gram.diagonal[chosen] - gram.bias
-    means = K.mean(axis=1, dtype=np.float64)
+    means = (K @ np.full(n, 1.0 / n, np.float32)).astype(np.float64)
     if not (means + gram.bias > 0.0).all():  # far from a constant: the intercept alone is
         means[:] = 0.0
     mean, own = float(np.mean(means)), _OWN * float(np.mean(diagonal))
