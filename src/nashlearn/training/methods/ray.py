@@ -52,9 +52,7 @@ class Ray:
         slope = float(self.omega @ (np.einsum("ij,ij->i", self.scores, found.q) - self.own))
         return loss + s * s * self.half, slope + 2.0 * s * self.half
 
-    def best(
-        self, s: float, tries: int, enough: Callable[[float], bool] = lambda value: False
-    ) -> tuple[float, float]:
+    def best(self, s: float, tries: int, enough: Callable[[float], bool] = lambda value: False) -> tuple[float, float]:
         """The smallest value of so many tries that begin at ``s``, and where it is; none after one that is enough."""
         below = above = None
         found, stride = (np.inf, s), 1.0 + _FIRST
