@@ -2,9 +2,10 @@
 
 Each round ranks all examples by ``a/2 |change of q|^2``, a lower bound of what a visit would gain (the gain itself
 cancels near the solution). On the square part of the Gram matrix of the best of them, together with the support
-vectors, greedy visits (:mod:`nashlearn.kernels.greedy`) hold the intercept apart; where they crawl, or see nothing to
-gain while there is a gap, Newton's method takes over (:mod:`nashlearn.training.methods.working_set`). What changed is
-then pushed to the scores of all. Only rows of examples that once moved are ever computed.
+vectors, greedy visits (:mod:`nashlearn.kernels.greedy`) hold the intercept and the kernel's mean apart; where they
+crawl, or see nothing to gain while there is a gap, Newton's method takes over
+(:mod:`nashlearn.training.methods.working_set`). What changed is then pushed to the scores of all. Only rows of examples
+that once moved are ever computed.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _OWN = 0.03  # part of the kernel's own diagonal that what examples have in comm
 _BLOCK = 512  # rows of a matrix that are changed at once
 _SPREAD = 64  # examples that share what an intercept is corrected by
 _IDLE = 10  # and where fewer are left that win anything,
-_FINER, _FINEST = 0.1, 1e-4  # even if it were these parts of what is worth a visit at first
+_FINER = 0.03  # even if it were this part of what is worth a visit at first
 _SCALE = 0.3  # first smoothing of Newton's method, in units of the game's scale
 _NATURAL = 0.003  # and in units of the mean curvature of an example's own term in the dual, where that is more
 _FEW = 0.05  # part of a working set: with fewer new examples it is worth solving
@@ -63,7 +64,7 @@ class ClimbState:
     held : ndarray (k,)
         What the intercept should be, less what the coefficients make of it.
     fine : float
-        Part of the least gain of a visit at which those still win something that would be idle otherwise.
+        Part of the gain that is worth a visit at first which is now, since nothing won as much as that.
     """
 
     phase: ClassVar[str] = "climb"
@@ -238,9 +239,10 @@ def _passes(
         most = min(_LEFT, _FINE * enough / run.progress.primal) * enough / (run.alpha * max(active.size, 1))
     arrays = rows, W, Q, problem.omega[chosen] / run.alpha, part.diagonal + span.offset, active, first, classes
     apart = part.common, state.held, sums, part.free, part.own
-    loss, budget, looks = problem.game.part(chosen).params.compiled(), float(_LOOKS * active.size), 0.0
-    while looks == 0.0 or (looks <= _IDLE * active.size and most > 0.0 and state.fine > _FINEST):
-        state.fine *= _FINER if looks else 1.0
+    loss, budget = problem.game.part(chosen).params.compiled(), float(_LOOKS * active.size)
+    looks = greedy_passes(loss, *arrays, *apart, state.fine * most, _ENOUGH, budget)
+    if looks <= _IDLE * active.size and most > 0.0 and state.fine > _FINER:
+        state.fine = _FINER
         looks += greedy_passes(loss, *arrays, *apart, state.fine * most, _ENOUGH, budget)
     state.held -= part.free * sums
     return looks
@@ -254,9 +256,10 @@ def _part(problem: KernelProblem, chosen: np.ndarray) -> Part:
     gram, n = problem.gram, chosen.size
     K, diagonal = gram.square(chosen, gram.bias, np.float32), gram.diagonal[chosen] - gram.bias
     means = (K @ np.full(n, 1.0 / n, np.float32)).astype(np.float64)
-    if not (means + gram.bias > 0.0).all():  # far from a constant: the intercept alone is
-        means[:] = 0.0
-    mean, own = float(np.mean(means)), _OWN * float(np.mean(diagonal))
+    mean = float(np.mean(means))
+    if np.abs(means - mean).max() > mean + gram.bias:  # far from a constant: the intercept alone is one
+        means[:], mean = 0.0, 0.0
+    own = _OWN * float(np.mean(diagonal))
     whole = mean + gram.bias
     if not (problem.span.apart and whole > own > 0.0):
         K += np.float32(gram.bias)
