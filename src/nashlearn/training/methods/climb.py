@@ -38,7 +38,7 @@ _OWN = 0.03  # part of the kernel's own diagonal that what examples have in comm
 _BLOCK = 512  # rows of a matrix that are changed at once
 _SPREAD = 64  # examples that share what an intercept is corrected by
 _IDLE = 10  # and where fewer are left that win anything,
-_FINER = 0.03  # even if it were this part of what is worth a visit at first
+_FINER, _FINEST = 0.1, 1e-4  # even if it were these parts of what is worth a visit at first
 _SCALE = 0.3  # first smoothing of Newton's method, in units of the game's scale
 _NATURAL = 0.003  # and in units of the mean curvature of an example's own term in the dual, where that is more
 _FEW = 0.05  # part of a working set: with fewer new examples it is worth solving
@@ -241,8 +241,8 @@ def _passes(
     apart = part.common, state.held, sums, part.free, part.own
     loss, budget = problem.game.part(chosen).params.compiled(), float(_LOOKS * active.size)
     looks = greedy_passes(loss, *arrays, *apart, state.fine * most, _ENOUGH, budget)
-    if looks <= _IDLE * active.size and most > 0.0 and state.fine > _FINER:
-        state.fine = _FINER
+    while 0.0 < looks <= _IDLE * active.size and most > 0.0 and state.fine > _FINEST:
+        state.fine *= _FINER
         looks += greedy_passes(loss, *arrays, *apart, state.fine * most, _ENOUGH, budget)
     state.held -= part.free * sums
     return looks
