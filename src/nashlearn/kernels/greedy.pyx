@@ -1,14 +1,15 @@
-"""Greedy dual ascent on a working set: visits of examples that promise most, while an intercept is held apart.
+"""Greedy dual ascent on a working set: visits of examples that promise most, while what they share is held apart.
 
 A visit maximises the dual over one example, as in :mod:`nashlearn.kernels.ascent`. Here a pass looks at all examples
 and takes the steps of those alone that win a good part of the most that the pass before has seen. Support vectors of a
 kernel hinder each other, and so a fraction of the visits of a plain sweep does the same. Cost: a proximal step for each
 look, and a row of the matrix for each class that moves.
 
-An intercept is a direction that all examples share. Where it is cheap, with features of size ``b`` behind it, single
-visits can only creep along. Its part of the dual beyond ``rho/2 |s|^2``, where ``s`` is the sum of coefficients, is
-split off as ``B/2 |s|^2 = max_t <t, s> - |t|^2 / 2B``, ``B = b^2 - rho``, and ``t`` follows the sum after each pass by
-a proximal step, ``t <- (t + rho s) B / (B + rho)`` [rockafellar1976]_.
+What all examples have in common, an intercept and the mean of a wide kernel, is a direction in which single visits can
+only creep along. With the kernel's mean ``e_i = 1/n sum_j K_ij / T``, ``T`` that of all entries, ``K - T e e'`` is
+positive semidefinite as ``K`` is. The part ``B/2 |s|^2`` of the dual, where ``s = sum_i e_i c_i`` and ``B = T - rho``,
+is split off as ``max_t <t, s> - |t|^2 / 2B``, and ``t`` follows the sum after each pass by a proximal step,
+``t <- (t + rho s) B / (B + rho)`` [rockafellar1976]_.
 """
 
 from libc.string cimport memset
@@ -51,16 +52,16 @@ cdef inline double _snapped(double q) noexcept nogil:
 
 
 def greedy_passes(
-    Loss loss not None, Rows rows not None, W, Q, shares, sqnorms, active, first, classes, held, sums, double free,
-    double rho, double enough, double part, double budget
+    Loss loss not None, Rows rows not None, W, Q, shares, sqnorms, active, first, classes, common, held, sums,
+    double free, double rho, double enough, double part, double budget
 ):
     """Pass over ``active``, each with its list of classes; returns the looks that were taken.
 
     The classes of entry ``e`` are ``classes[first[e]:first[e + 1]]``. ``W`` are the weights as the rows want them and
     ``Q`` (n, k) the dual point, which both move. Ends when the most promising gain, times alpha, is below ``enough``,
     or below ``part`` of that of the first pass, or after ``budget`` looks, 10,000 for each entry at most. Where
-    ``free``, which is ``B``, is positive, what the intercept is held at beside the weights is kept up in ``held`` (k),
-    and the sum of coefficients in ``sums`` (k).
+    ``free``, which is ``B``, is positive, ``common`` (n) are the ``e_i``; what ``t`` is beside the weights is kept up in
+    ``held`` (k), and changes of the sum ``s`` are added to ``sums`` (k).
     """
     cdef Py_ssize_t e, i, c, m, n_moving, n = rows.n, k = loss.k
     cdef Py_ssize_t size = extent(active, "active", 0), listed = extent(classes, "classes", 0)
@@ -71,12 +72,11 @@ def greedy_passes(
     cdef const Py_ssize_t* examples = <const Py_ssize_t*> vector(active, "active", INDEX, size)
     cdef const Py_ssize_t* begin = <const Py_ssize_t*> vector(first, "first", INDEX, size + 1)
     cdef const Py_ssize_t* labels = <const Py_ssize_t*> vector(classes, "classes", INDEX, listed)
+    cdef const double* shared = <const double*> vector(common, "common", DOUBLE, n)
     cdef double* apart = <double*> vector_out(held, "held", DOUBLE, k)
     cdef double* total = <double*> vector_out(sums, "sums", DOUBLE, k)
     cdef Desk desk
     cdef Scratch memory = Scratch(_lay(&desk, loss, size, 0))
-    cdef Scratch own = Scratch(k * sizeof(double))
-    cdef double* before = <double*> own.at
     cdef const Py_ssize_t* mine
     cdef double* now
     cdef double a, won, most, change, least = 0.0, looks = 0.0
@@ -91,8 +91,6 @@ def greedy_passes(
         if begin[e + 1] - begin[e] < k and not loss.partial:
             raise ValueError(f"first must leave all {k} classes to an example: the loss takes no others")
         desk.pause[e] = 0
-    for c in range(k):
-        before[c] = free * total[c]
     budget = min(budget, _ENDLESS * size)
     loss = loss.own(n)
     with nogil:
@@ -111,7 +109,7 @@ def greedy_passes(
                 rows.scores(i, w, k, mine, m, desk.g)
                 for c in range(m):
                     desk.q[c] = now[mine[c]]
-                    desk.g[c] += apart[mine[c]] + a * desk.q[c]
+                    desk.g[c] += shared[i] * apart[mine[c]] + a * desk.q[c]
                 loss.prox(m, desk.g, a, desk.q, desk.p, desk.room)
                 won = 0.0
                 for c in range(m):
@@ -129,7 +127,7 @@ def greedy_passes(
                     change = now[mine[c]] - desk.q[c]
                     if change != 0.0:
                         desk.step[n_moving], desk.moving[n_moving] = share[i] * change, mine[c]
-                        total[mine[c]] += share[i] * change
+                        total[mine[c]] += shared[i] * share[i] * change
                         now[mine[c]] = desk.q[c]
                         n_moving += 1
                 rows.step(i, w, k, desk.moving, n_moving, desk.step)
@@ -142,5 +140,5 @@ def greedy_passes(
             least = _GOOD * most if most > enough else 0.0
             if free > 0.0:
                 for c in range(k):
-                    apart[c] = (before[c] + apart[c] + rho * total[c]) * (free / (free + rho)) - before[c]
+                    apart[c] = (apart[c] + rho * total[c]) * (free / (free + rho))
     return looks

@@ -9,7 +9,8 @@ The proximal step that training takes decouples into two thresholds of the same 
 
     q = ([g - theta]_+ - [g - t]_+) / a,        p = [g - t]_+,
 
-since capping ``q`` at its largest entry ``u = (t - theta) / a`` removes exactly what exceeds ``t``.
+since capping ``q`` at its largest entry ``u = (t - theta) / a`` removes exactly what exceeds ``t``. Of two labels whose
+scores differ by ``d`` it has a closed form: ``q`` is ``1/2`` plus and minus what ``d`` exceeds 1 by, over ``2a``.
 
 With ``mu H(q)`` added to the adversary's reward the predictor plays the same ``p``, whatever ``mu``, and the adversary
 ``q = softmax(min(f, tau) / mu)``.
@@ -53,6 +54,13 @@ cdef double _cap(
         reached = free
 
 
+cdef inline void _step_of_two(double d, double a, double* q, double* p) noexcept nogil:
+    """The proximal step of two labels whose scores differ by ``d``."""
+    cdef double more = (max(d - 1.0, 0.0) + min(d + 1.0, 0.0)) / (2.0 * a), lead = 0.5 * min(max(d, -1.0), 1.0)
+    more = min(max(more, -0.5), 0.5)
+    q[0], q[1], p[0], p[1] = 0.5 + more, 0.5 - more, 0.5 + lead, 0.5 - lead
+
+
 cdef class ZeroOne(Loss):
     """The zero-one loss of ``k`` labels. Its steps may be taken on a subset of them."""
 
@@ -87,8 +95,13 @@ cdef class ZeroOne(Loss):
 
     cdef void prox(self, Py_ssize_t m, const double* g, double a, double* q, double* p, void* room) noexcept nogil:
         cdef Py_ssize_t j, count
-        cdef double top = simd_max(g, m, g[0]), t = simd_gathered(g, m, top, 1.0, p, &count), excess
-        cdef double u = _cap(g, m, top, t, a, count), scale = 1.0 / a
+        cdef double top, t, u, scale, excess
+        if m == 2:
+            _step_of_two(g[0] - g[1], a, q, p)
+            return
+        top = simd_max(g, m, g[0])
+        t = simd_gathered(g, m, top, 1.0, p, &count)
+        u, scale = _cap(g, m, top, t, a, count), 1.0 / a
         for j in range(m):
             excess = g[j] - top - t
             p[j] = max(excess, 0.0)

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
 
 import nashlearn.kernels.gram as kernel_rows
+from nashlearn.kernels.rows import Dense
 from nashlearn.solvers.threads import Run, threads
 
 __all__ = ["Gram", "Kernel"]
@@ -20,9 +21,11 @@ _NAMED = ("rbf", "poly", "laplacian")
 _INDEFINITE = 1e-8  # an eigenvalue below minus this share of the largest is no rounding
 _PROBE = 500
 _CHUNK = 1 << 20  # bytes of kernel values computed together
+_HIGH = 256  # rows of a symmetric matrix that are computed together
 _PART = 1 << 22  # bytes of rows that one thread multiplies at a time, whatever the number of threads
 _WIDE = 1 << 24  # bytes of data that are held in double precision for it
 _SPARE = 1 << 24  # bytes of rows that are made for a product and not kept
+_NARROW = 48  # columns up to which a product reads the matrix faster by itself than linear algebra does
 
 
 class Kernel:
@@ -89,17 +92,18 @@ class _Gaussian:
         self.right[:, :-2] = B
         self.right[:, -2], self.right[:, -1] = 1.0, np.einsum("ij,ij->i", B, B, dtype=np.float64)
 
-    def __call__(self, A: np.ndarray, out: np.ndarray | None = None, bias: float = 0.0) -> np.ndarray:
-        """The values for all rows of ``A``, plus ``bias``, into ``out``."""
+    def __call__(self, A: np.ndarray, out: np.ndarray | None = None, bias: float = 0.0, first: int = 0) -> np.ndarray:
+        """The values for all rows of ``A`` and those of ``B`` from the first on, plus ``bias``, into ``out``."""
         left = np.empty((A.shape[0], A.shape[1] + 2))
         np.multiply(A, 2.0 * self.gamma, out=left[:, :-2], dtype=np.float64)  # predictions must find the same values
         left[:, -2], left[:, -1] = -self.gamma * np.einsum("ij,ij->i", A, A, dtype=np.float64), -self.gamma
-        values = np.empty((A.shape[0], self.right.shape[0])) if out is None else out
-        step = max(1, _CHUNK // (8 * max(self.right.shape[0], 1)))
+        right = self.right[first:].T
+        values = np.empty((A.shape[0], right.shape[1])) if out is None else out
+        step = max(1, _CHUNK // (8 * max(right.shape[1], 1)))
 
         def fill(start: int) -> None:  # a chunk stays in the cache between product and exponential
             chunk = values[start : start + step]
-            np.matmul(left[start : start + step], self.right.T, out=chunk)
+            np.matmul(left[start : start + step], right, out=chunk)
             np.minimum(chunk, 0.0, out=chunk)
             np.exp(chunk, out=chunk)
             if bias:
@@ -178,7 +182,12 @@ class Gram:
     def part(self, some: np.ndarray) -> Gram:
         """The matrix of some examples, at most ``capacity`` of them, by itself."""
         X = self.X[some][:, some] if self.kernel.precomputed else self.X[some]
-        return Gram(self.kernel, X, self.bias, 8 * some.size**2 / 2**20, self.run)
+        part = Gram(self.kernel, X, self.bias, 8 * some.size**2 / 2**20, self.run)
+        if some.size <= part.capacity and (self._slot[some] >= 0).all():
+            everything = np.arange(some.size)
+            kernel_rows.pick(self._rows, self._slot[some], some, 0.0, everything, part._rows)
+            part._slot[:], part._owner[:] = everything, everything
+        return part
 
     def _diagonal(self) -> np.ndarray:
         if self.kernel.precomputed:
@@ -219,6 +228,25 @@ class Gram:
             self._compute(missing, self._rows, slots)
             self._slot[missing], self._owner[slots], self._used[slots] = slots, missing, self._round
         return self._slot[wanted]
+
+    def fill(self) -> None:
+        """Compute all rows at once, where all can be kept and none is: half of a symmetric matrix is made."""
+        if self.capacity < self.n or (self._slot >= 0).any():
+            return
+        everything = np.arange(self.n)
+        if self.kernel.gaussian and not sp.issparse(self.X):
+            pairs = self.kernel.bound(self.X, threads(1))
+            self.run(partial(self._strip, pairs), ((start,) for start in range(0, self.n, _HIGH)))
+        else:
+            self._compute(everything, self._rows, everything)
+        self._slot[:], self._owner[:] = everything, everything
+
+    def _strip(self, pairs: _Gaussian, start: int) -> None:
+        """Write some rows from the diagonal on, and the columns that are the same."""
+        rows, stop = self._rows, min(start + _HIGH, self.n)
+        pairs(self.X[start:stop], rows[start:stop, start:], self.bias, start)
+        for other in range(stop, self.n, _HIGH):
+            rows[other : other + _HIGH, start:stop] = rows[start:stop, other : other + _HIGH].T
 
     def _compute(self, rows: np.ndarray, out: np.ndarray, slots: np.ndarray) -> None:
         """Compute rows into these of ``out``, some at a time: all of them might be as large as what is kept."""
@@ -280,8 +308,15 @@ class Gram:
         found = np.empty((rows.shape[0], V.shape[1]))
         step = max(1, _PART // (8 * max(rows.shape[1], 1)))
 
+        W = np.zeros((V.shape[1], V.shape[0] + 1))  # as weights of one example's scores, whose intercept is 0
+        W[:, :-1] = V.T
+
         def part(start: int) -> None:
-            np.matmul(rows[start : start + step], V, out=found[start : start + step])
+            some, out = rows[start : start + step], found[start : start + step]
+            if V.shape[1] <= _NARROW:
+                Dense(some, 0.0).all_scores(W, out)
+            else:
+                np.matmul(some, V, out=out)
 
         self.run(part, ((start,) for start in range(0, rows.shape[0], step)))
         return found
@@ -318,7 +353,7 @@ class Gram:
             ordered[slots] = V
             self._add_across(ordered.T, self._rows[: some.size], found)
         else:
-            step = self._spare
+            step = max(1, _CHUNK // (8 * self.n))
             for start in range(0, some.size, step):
                 found += V[start : start + step].T @ self._rows[slots[start : start + step]]
         return np.ascontiguousarray(found.T)
@@ -331,10 +366,8 @@ class Gram:
         slots = self._slot[wanted]
         kept, missing = np.flatnonzero(slots >= 0), np.flatnonzero(slots < 0)
         K = np.empty((wanted.size, wanted.size), dtype)
-        step = max(1, _SPARE // (8 * max(wanted.size, 1)))
-        for start in range(0, kept.size, step):  # a copy of all would double the memory
-            part = kept[start : start + step]
-            K[part] = self._rows[np.ix_(slots[part], wanted)] - less
+        kernel_rows.pick(self._rows, slots[kept], wanted, less, kept, K)
+        step = max(1, _SPARE // (8 * max(wanted.size, 1)))  # a copy of all would double the memory
         values = self._against(wanted if missing.size else wanted[:0])
         for start in range(0, missing.size, step):
             part = missing[start : start + step]

@@ -2,9 +2,10 @@
 
 Each round ranks all examples by ``a/2 |change of q|^2``, a lower bound of what a visit would gain (the gain itself
 cancels near the solution). On the square part of the Gram matrix of the best of them, together with the support
-vectors, greedy visits (:mod:`nashlearn.kernels.greedy`) hold the intercept apart; where they crawl, or see nothing to
-gain while there is a gap, Newton's method takes over (:mod:`nashlearn.training.methods.working_set`). What changed is
-then pushed to the scores of all. Only rows of examples that once moved are ever computed.
+vectors, greedy visits (:mod:`nashlearn.kernels.greedy`) hold the intercept and the kernel's mean apart; where they
+crawl, or see nothing to gain while there is a gap, Newton's method takes over
+(:mod:`nashlearn.training.methods.working_set`). What changed is then pushed to the scores of all. Only rows of examples
+that once moved are ever computed.
 """
 
 from __future__ import annotations
@@ -28,14 +29,16 @@ __all__ = ["Climb"]
 
 _FRESH = 600  # examples that may enter a working set in a round, or as many as there are support vectors
 _FIRST = 8  # the first working set is a random part of the data: one in so many
-_ENOUGH = 1e-2  # part of the most promising gain of a working set below which none is worth a visit
+_ENOUGH = 3e-3  # part of the most promising gain of a working set below which none is worth a visit
 _LEFT = 0.02  # part of the gap that gains of that size may leave, were all examples to promise them
 _FINE = 4.0  # or this times the relative gap that is wanted, where that is less: the last digits ask for more
 _VISITS = 1e-3  # relative gap for which visits are made where more is allowed: Newton's method costs more than they do
 _LOOKS = 500  # looks at each example of a working set before Newton's method takes over
-_OWN = 0.1  # part of the kernel's own diagonal that an intercept may add to it in visits
+_OWN = 0.03  # part of the kernel's own diagonal that what examples have in common may add to it in visits
+_BLOCK = 512  # rows of a matrix that are changed at once
 _SPREAD = 64  # examples that share what an intercept is corrected by
-_IDLE = 10  # and where fewer are left that win anything
+_IDLE = 10  # and where fewer are left that win anything,
+_FINER, _FINEST = 0.1, 1e-4  # even if it were these parts of what is worth a visit at first
 _SCALE = 0.3  # first smoothing of Newton's method, in units of the game's scale
 _NATURAL = 0.003  # and in units of the mean curvature of an example's own term in the dual, where that is more
 _FEW = 0.05  # part of a working set: with fewer new examples it is worth solving
@@ -60,6 +63,8 @@ class ClimbState:
         How wrong rounding may have made ``KC``.
     held : ndarray (k,)
         What the intercept should be, less what the coefficients make of it.
+    fine : float
+        Part of the gain that is worth a visit at first which is now, since nothing won as much as that.
     """
 
     phase: ClassVar[str] = "climb"
@@ -69,6 +74,7 @@ class ClimbState:
     error: float
     held: np.ndarray
     over: bool = False
+    fine: float = 1.0
 
 
 class Candidate(NamedTuple):
@@ -78,6 +84,19 @@ class Candidate(NamedTuple):
     scores: np.ndarray
     error: float
     instead: bool = False  # of those of the dual point
+
+
+class Part(NamedTuple):
+    """``K - free e e'`` for the Gram matrix ``K`` of a working set and its mean ``e``, of size 1 on average.
+
+    ``own`` is how much of ``e e'`` is left in it; where ``free`` is 0, all.
+    """
+
+    K: np.ndarray
+    diagonal: np.ndarray
+    common: np.ndarray
+    free: float
+    own: float
 
 
 class Climb(RowMethod):
@@ -142,7 +161,7 @@ def _certified(run: Run, state: ClimbState, C: np.ndarray, other: Candidate | No
 
 def _certificate(run: Run, state: ClimbState, C: np.ndarray, other: Candidate | None) -> Offer:
     """The better of the dual's own weights and others, near the goal each at its best length."""
-    problem = run.problem
+    problem, tol = run.problem, run.progress.tol
     scores = np.ascontiguousarray(problem.span.scores(state.KC.T, C))
     dual = problem.dual(state.Q, C, scores)
     best, best_C, best_scores, error = np.inf, C, scores, 0.0
@@ -150,9 +169,7 @@ def _certificate(run: Run, state: ClimbState, C: np.ndarray, other: Candidate | 
     for one in (own,) if other is None else (other,) if other.instead else (own, other):
         half = 0.5 * run.alpha * float(np.vdot(one.C, one.scores))
         ray = Ray(problem.game, one.scores, problem.truth(), problem.omega, half)
-        value, s = ray.best(1.0, 1)
-        if relative_gap(value, dual) < _NEAR * run.progress.tol:
-            value, s = ray.best(1.0, _RAY)
+        value, s = ray.best(1.0, _RAY, lambda value: not tol < relative_gap(value, dual) < _NEAR * tol)
         if value < best:
             best, best_C, best_scores = value, s * one.C, s * one.scores
             error = problem.error_at(best_C, best_scores, s * one.error)
@@ -213,24 +230,47 @@ def _passes(
     run: Run, state: ClimbState, C: np.ndarray, chosen: np.ndarray, Q: np.ndarray, near: np.ndarray, enough: float
 ) -> float:  # fmt: skip
     """Greedy visits of the chosen examples, which overwrite ``Q`` and what the intercept is held at; the looks."""
-    problem, span, gram = run.problem, run.problem.span, run.problem.gram
-    shares, diagonal = problem.omega[chosen] / run.alpha, gram.diagonal[chosen]
-    own = span.apart * min(gram.bias, _OWN * float(np.mean(diagonal - gram.bias)))
-    free, sums = (gram.bias - own if own > 0.0 else 0.0), C.sum(axis=0)
-    before = sums.copy()
-    # Visits wait for memory: half the bytes are half the time, and later rounds mend what rounding spoils.
-    rows, W = span.square(gram.square(chosen, free, np.float32), state.KC[:, chosen], C)
+    problem, span = run.problem, run.problem.span
+    part, sums = _part(problem, chosen), np.zeros(span.k)
+    rows, W = span.square(part.K, state.KC[:, chosen], C)
     active, first, classes = span.lists(near[chosen])
     most = 0.0
     if np.isfinite(enough):
         most = min(_LEFT, _FINE * enough / run.progress.primal) * enough / (run.alpha * max(active.size, 1))
-    looks = greedy_passes(
-        problem.game.part(chosen).params.compiled(), rows, W, Q, shares, diagonal - free + span.offset, active, first,
-        classes, state.held, sums, free, own, most, _ENOUGH, float(_LOOKS * active.size),
-    )  # fmt: skip
-    if free > 0.0:
-        state.held += free * (before - sums)
+    arrays = rows, W, Q, problem.omega[chosen] / run.alpha, part.diagonal + span.offset, active, first, classes
+    apart = part.common, state.held, sums, part.free, part.own
+    loss, budget = problem.game.part(chosen).params.compiled(), float(_LOOKS * active.size)
+    looks = greedy_passes(loss, *arrays, *apart, state.fine * most, _ENOUGH, budget)
+    while 0.0 < looks <= _IDLE * active.size and most > 0.0 and state.fine > _FINEST:
+        state.fine *= _FINER
+        looks += greedy_passes(loss, *arrays, *apart, state.fine * most, _ENOUGH, budget)
+    state.held -= part.free * sums
     return looks
+
+
+def _part(problem: KernelProblem, chosen: np.ndarray) -> Part:
+    """The Gram matrix of a working set, without most of what its examples have in common.
+
+    Visits wait for memory: half the bytes are half the time, and later rounds mend what rounding spoils.
+    """
+    gram, n = problem.gram, chosen.size
+    K, diagonal = gram.square(chosen, gram.bias, np.float32), gram.diagonal[chosen] - gram.bias
+    means = (K @ np.full(n, 1.0 / n, np.float32)).astype(np.float64)
+    mean = float(np.mean(means))
+    if np.abs(means - mean).max() > mean + gram.bias:  # far from a constant: the intercept alone is one
+        means[:], mean = 0.0, 0.0
+    own = _OWN * float(np.mean(diagonal))
+    whole = mean + gram.bias
+    if not (problem.span.apart and whole > own > 0.0):
+        K += np.float32(gram.bias)
+        return Part(K, diagonal + gram.bias, np.ones(n), 0.0, 0.0)
+    free, beyond = whole - own, (means - mean) / whole
+    # ``free e e' - bias`` in terms that do not grow with the bias, as rounding would with them.
+    left = np.stack([free * beyond, np.ones(n)], axis=1, dtype=np.float32)
+    right = np.stack([1.0 + beyond, mean - own + free * beyond], dtype=np.float32)
+    for start in range(0, n, _BLOCK):
+        K[start : start + _BLOCK] -= left[start : start + _BLOCK] @ right
+    return Part(K, diagonal - (mean - own) - free * beyond * (2.0 + beyond), 1.0 + beyond, free, own)
 
 
 def _shifted(problem: KernelProblem, state: ClimbState, C: np.ndarray) -> Candidate | None:
@@ -245,7 +285,10 @@ def _shifted(problem: KernelProblem, state: ClimbState, C: np.ndarray) -> Candid
         return None
     mean = np.zeros((1, gram.n))
     error = problem.push(some, np.full((some.size, 1), 1.0 / some.size), mean)
-    step = state.held / max(float(mean.mean()), gram.bias)
+    size = max(float(mean.mean()), gram.bias)
+    if not size > 0.0:
+        return None
+    step = state.held / size
     mixed = C.copy()
     mixed[some] += step / some.size
     KC = state.KC + step[:, None] * mean

@@ -11,6 +11,7 @@ best. Cost: one pass over the scores for each.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -51,13 +52,15 @@ class Ray:
         slope = float(self.omega @ (np.einsum("ij,ij->i", self.scores, found.q) - self.own))
         return loss + s * s * self.half, slope + 2.0 * s * self.half
 
-    def best(self, s: float, tries: int) -> tuple[float, float]:
-        """The smallest value of so many tries that begin at ``s``, and where it is."""
+    def best(self, s: float, tries: int, enough: Callable[[float], bool] = lambda value: False) -> tuple[float, float]:
+        """The smallest value of so many tries that begin at ``s``, and where it is; none after one that is enough."""
         below = above = None
         found, stride = (np.inf, s), 1.0 + _FIRST
         for _ in range(tries):
             value, slope = self.at(s)
             found = min(found, (value, s))
+            if enough(found[0]):
+                break
             below, above = ((s, slope), above) if slope < 0 else (below, (s, slope))
             if below is None:
                 s, stride = s / stride, min(stride**3, _LONGEST)

@@ -73,6 +73,7 @@ class TemperedSpan(RowMethod):
 
     def init(self, run: Run) -> tuple[TemperedSpanState, Offer | None]:
         """The coefficients of the last run, or those that parts of the data lead to."""
+        run.problem.gram.fill()
         C = self._from_parts(run) if run.start is None else run.start.w
         objective = Tempered(run.problem, self.smoothing)
         here = objective.levelled(objective.at(C, run.problem.scores(C)))
