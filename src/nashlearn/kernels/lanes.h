@@ -3,8 +3,6 @@
    taken in another order than that of their terms, always the same. */
 #ifndef NASHLEARN_LANES_H
 #define NASHLEARN_LANES_H
-#include <string.h>
-
 #include "simd.h"
 
 #define LANES_WIDTH 4
@@ -30,9 +28,9 @@ static inline ptrdiff_t lanes_filled(ptrdiff_t k) { return (k + LANES_WIDTH - 1)
 /* z[0 .. 4 count - 1] = W' x for these columns of W (k, n), even and odd rows apart so that additions wait less */
 static inline void lanes_columns(const double *RESTRICT W, const double *RESTRICT x, ptrdiff_t k, ptrdiff_t n,
                                  const int count, double *RESTRICT z) {
-    Lanes s[3], t[3];
+    const Lanes zero = {0};
+    Lanes s[3] = {zero, zero, zero}, t[3] = {zero, zero, zero};
     ptrdiff_t a = 0;
-    for (int c = 0; c < count; c++) memset(s + c, 0, sizeof(Lanes)), memset(t + c, 0, sizeof(Lanes));
     for (; a + 1 < k; a += 2, W += 2 * n) {
         for (int c = 0; c < count; c++) lanes_add(s + c, x[a], W + LANES_WIDTH * c);
         for (int c = 0; c < count; c++) lanes_add(t + c, x[a + 1], W + n + LANES_WIDTH * c);
