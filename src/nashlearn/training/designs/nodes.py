@@ -67,7 +67,8 @@ class DenseFeatures(_NodeFeatures):
     @cached_property
     def _rows(self) -> Compressed | None:
         """The entries that are not 0, where they are few and weights stay in a processor's cache."""
-        if self.n_weights > _CACHED or np.count_nonzero(self.X) > _DENSE * self.X.size:
+        some = self.X[:: len(self.X) // _ROWS + 1]  # enough to judge all by
+        if self.n_weights > _CACHED or np.count_nonzero(some) > _DENSE * some.size:
             return None
         rows = sparse.csr_matrix(self.X)
         return Compressed(*_arrays(rows, rows.indices.dtype), self.X.shape[1])
