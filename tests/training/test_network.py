@@ -129,12 +129,14 @@ def test_scores_out_of_the_range_of_probabilities(edge_features):
     assert abs(seen.loss - (w @ seen.gradient + seen.entropy - seen.penalty)) <= 1e-6 * abs(seen.loss)
 
 
-def test_sparse_features_are_dense_ones_in_less_room():
+@pytest.mark.parametrize(("d", "k", "dense_share"), [(9, 4, 0.3), (60, 13, 0.05)], ids=["wide", "narrow"])
+def test_sparse_features_are_dense_ones_in_less_room(d, k, dense_share):
+    """Features have weights for most labels, or for a few that are looked up, some of them for none."""
     rng = np.random.default_rng(0)
-    X = rng.random((60, 9)) * (rng.random((60, 9)) < 0.3)
-    y, k = rng.integers(0, 4, 60), 4
+    X = rng.random((60, d)) * (rng.random((60, d)) < dense_share)
+    y = rng.integers(0, k, 60)
     dense, csr = DenseFeatures(X, k), sparse.csr_matrix(X)
-    every = SparseFeatures(csr, k, *SparseFeatures.all_pairs(9, k))
+    every = SparseFeatures(csr, k, *SparseFeatures.all_pairs(d, k))
     some = SparseFeatures(csr, k, *SparseFeatures.seen_pairs(csr, y, k))
     w, q = rng.normal(size=dense.n_weights), rng.random((60, k))
     kept = (X.T @ np.eye(k)[y] > 0).ravel()
@@ -145,11 +147,34 @@ def test_sparse_features_are_dense_ones_in_less_room():
         S, g = np.empty((60, k)), np.empty(features.n_weights)
         features.scores(v, S, threads(2))
         features.gradient(q, g, threads(2))
-        expected = X @ (np.where(kept, w, 0) if features is some else w).reshape(9, k)
+        expected = X @ (np.where(kept, w, 0) if features is some else w).reshape(d, k)
         assert np.abs(S - expected).max() <= 1e-12
         assert np.allclose(features.squares(share), squares[kept] if features is some else squares, rtol=1e-12)
         whole = (X.T @ q).ravel()
         assert np.abs(g - (whole[kept] if features is some else whole)).max() <= 1e-12
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 11, 22])
+def test_weighted_chains_are_the_games_of_each(k, shared):
+    """Any number of labels, whether or not it fills the lanes of a processor, and chains of one node."""
+    rng, sizes = np.random.default_rng(k), [1, 7, 2, 11]
+    counts, m = rng.uniform(0.5, 2.0, sum(sizes)), sum(sizes) - len(sizes)
+    S, T = 2.0 * rng.normal(size=(sum(sizes), k)), 2.0 * rng.normal(size=(1 if shared else m, k, k))
+    networks = Networks(sizes, None, k, "zero_one", True, counts)
+    found, pairs = networks.solve((S, T), smoothing=0.5, tol=1e-10), np.zeros((k, k))
+    for i, n in enumerate(sizes):
+        rows = networks.rows_of(i)
+        game = games.markov(networks.edges_of(i), np.full(n, k), weights=counts[rows])
+        own = game.solve((S[rows], networks.edge_tables(T, i)), smoothing=0.5, tol=1e-10)
+        for mine, its in ((found.value[i], own.value), (found.entropy[i], own.entropy), (found.risk[i], own.risk)):
+            assert abs(mine - its) <= 1e-7
+        assert np.abs(found.q[0][rows] - own.q[0]).max() <= 1e-4
+        if shared:
+            pairs += own.q[1].sum(axis=0)
+        else:
+            assert np.abs(found.q[1][networks.between(i)] - own.q[1]).max(initial=0.0) <= 1e-4
+    assert not shared or np.abs(found.q[1][0] - pairs).max() <= 1e-3
 
 
 def optimum(data: Data, alpha: float) -> float:

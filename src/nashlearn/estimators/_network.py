@@ -189,7 +189,7 @@ class NetworkNash(PlayingNetworks):
         node_weight: Any = None,
         guesses: Any = None,
     ) -> _Labelled:
-        graphs, named = self._reads(X, None, None, None, True)
+        graphs, named = self._reads(X, None, None, None, True, self.n_jobs)
         labels, missing = labels_of(y, graphs.sizes)
         return _Labelled(
             graphs,
@@ -342,7 +342,7 @@ class NetworkNash(PlayingNetworks):
 
     def _designed_for(self, X: Any, node_weight: Any = None) -> tuple[Graphs, Networks, NetworkDesign]:
         """What is read of ``X`` to predict it: its graphs, their networks, and how weights become their scores."""
-        graphs, _ = self._reads(X, self._named, self.n_features_in_, self._edge_width, False)
+        graphs, _ = self._reads(X, self._named, self.n_features_in_, self._edge_width, False, self.n_jobs)
         if (graphs.edge_features is None) != (self._edge_width is None):
             raise ValueError(
                 f"X must come {'with' if self._edge_width is not None else 'without'} edge features, as in fit."

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import joblib
 import numpy as np
 from scipy import sparse
 
 from nashlearn.games.networks.game import check_edges
+from nashlearn.solvers.threads import threads
 from nashlearn.training.graphs import Graphs
 
 __all__ = [
@@ -20,6 +23,8 @@ __all__ = [
     "read_graphs",
     "read_sequences",
 ]
+
+_COPIED = 128  # examples that a thread copies at a time, and looks at while they are in its cache
 
 
 class NamedFeatures:
@@ -127,7 +132,23 @@ def _is_named(nodes: Any) -> bool:
     )
 
 
-def _stack(parts: list[Any], named: NamedFeatures | None, grow: bool, width: int | None) -> tuple[Any, np.ndarray]:
+def _below(matrices: list[np.ndarray], sizes: np.ndarray, n_jobs: int | None) -> tuple[np.ndarray, bool]:
+    """One matrix below another, copied in threads, as memory that is new takes its time; whether all is finite."""
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    found = np.empty((int(offsets[-1]), matrices[0].shape[1]))
+
+    def copy(first: int, last: int) -> bool:
+        rows = found[offsets[first] : offsets[last]]
+        np.concatenate(matrices[first:last], out=rows)
+        return bool(np.isfinite(rows).all())
+
+    cuts = [*range(0, len(matrices), _COPIED), len(matrices)]
+    return found, all(threads(joblib.effective_n_jobs(n_jobs))(copy, itertools.pairwise(cuts)))
+
+
+def _stack(
+    parts: list[Any], named: NamedFeatures | None, grow: bool, width: int | None, n_jobs: int | None
+) -> tuple[Any, np.ndarray]:
     """All examples' node features as one matrix, and their numbers of nodes."""
     _refuse_empty(parts)
     if named is not None:
@@ -166,9 +187,10 @@ def _stack(parts: list[Any], named: NamedFeatures | None, grow: bool, width: int
     sizes = np.array([part.shape[0] for part in matrices], dtype=np.int64)
     if is_sparse:
         stacked = sparse.csr_matrix(sparse.vstack(matrices, format="csr"), dtype=np.float64)
+        finite = np.isfinite(stacked.data).all()
     else:
-        stacked = np.concatenate(matrices)
-    if not np.isfinite(stacked.data if is_sparse else stacked).all():
+        stacked, finite = _below(matrices, sizes, n_jobs)
+    if not finite:
         infinite = [not np.isfinite(part.data if is_sparse else part).all() for part in matrices]
         raise ValueError(f"X[{infinite.index(True)}] holds NaN or infinite values.")
     return stacked, sizes
@@ -196,7 +218,12 @@ def _edge_matrix(parts: list[Any], counts: np.ndarray, width: int | None) -> np.
 
 
 def read_sequences(
-    X: Any, named: NamedFeatures | None, width: int | None, edge_width: int | None, grow: bool
+    X: Any,
+    named: NamedFeatures | None,
+    width: int | None,
+    edge_width: int | None,
+    grow: bool,
+    n_jobs: int | None,
 ) -> tuple[Graphs, NamedFeatures | None]:
     """Sequences: (T, d) arrays, CSR matrices, lists of dicts or of names; or pairs of one of them and edge features."""
     examples = _examples(X)
@@ -205,13 +232,18 @@ def read_sequences(
         raise ValueError("X: either all sequences come with edge features, as (nodes, edges), or none.")
     nodes = [x[0] for x in examples] if with_edges[0] else examples
     named = NamedFeatures() if grow and _is_named(nodes[0]) else named
-    matrix, sizes = _stack(nodes, named, grow, width)
+    matrix, sizes = _stack(nodes, named, grow, width, n_jobs)
     pairs = _edge_matrix([x[1] for x in examples], sizes - 1, edge_width) if with_edges[0] else None
     return Graphs(matrix, sizes, None, pairs), named
 
 
 def read_graphs(
-    X: Any, named: NamedFeatures | None, width: int | None, edge_width: int | None, grow: bool
+    X: Any,
+    named: NamedFeatures | None,
+    width: int | None,
+    edge_width: int | None,
+    grow: bool,
+    n_jobs: int | None,
 ) -> tuple[Graphs, NamedFeatures | None]:
     """Graphs: (node_features, edges) or (node_features, edges, edge_features)."""
     examples = _examples(X)
@@ -222,7 +254,7 @@ def read_graphs(
             )
     nodes = [x[0] for x in examples]
     named = NamedFeatures() if grow and _is_named(nodes[0]) else named
-    matrix, sizes = _stack(nodes, named, grow, width)
+    matrix, sizes = _stack(nodes, named, grow, width, n_jobs)
     edges = []
     for i, (x, n) in enumerate(zip(examples, sizes.tolist(), strict=True)):
         try:

@@ -20,7 +20,7 @@ from nashlearn.kernels.checks cimport (
     vector,
     vector_out,
 )
-from nashlearn.kernels.forest cimport Component, Desk, Forest, Tables, new_desk, play_component
+from nashlearn.kernels.forest cimport Component, Desk, Forest, Tables, clear_desk, new_desk, play_component
 from nashlearn.kernels.replies cimport Replies
 from nashlearn.kernels.scratch cimport Scratch, doubles, indices, marks
 
@@ -57,7 +57,7 @@ cdef Seat _seat(Py_ssize_t steps, Py_ssize_t k, bint shared, bint single, size_t
     cdef unsigned char* flipped = marks(at, steps)
     seat.child = indices(at, steps)
     seat.f, seat.q = doubles(at, steps * k if single else 0), doubles(at, steps * k if single else 0)
-    seat.desk = new_desk(steps, k, at)
+    seat.desk = new_desk(steps, k, shared, at)
     seat.chain.parent, seat.chain.child, seat.chain.sibling = parent, seat.child, sibling
     seat.chain.table, seat.chain.flipped = table, flipped
     if not measures:
@@ -155,6 +155,7 @@ def sweeps(
     cdef Scratch room = Scratch(at)
     at = <size_t> room.at
     cdef Seat seat = _seat(steps, k, shared, single, &at)
+    clear_desk(&seat.desk, steps, tables_at)
     rule.tol, rule.max_iter, rule.most = tol, max_iter, most
     tables.T, tables.eps = NULL, eps
     part.root, part.branched, part.single, part.options = 0, False, single, options

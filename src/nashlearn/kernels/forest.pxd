@@ -18,12 +18,13 @@ cdef struct Tables:
     const double* W
     double eps
 
-# What a sweep works on: numbers of nodes, rows of k entries first, and rows for one node.
+# What a sweep works on: rows of nodes first, k entries filled up with zeros to a width, then numbers of nodes, and rows
+# for one node.
 cdef struct Desk:
-    Py_ssize_t k
+    Py_ssize_t k, width
     double* base  # exp(scores / eps), relative to the largest
     double* node  # that with the reply's lift
-    double* below  # product of the children's messages
+    double* below  # product of the children's messages, where there is not one alone
     double* up  # messages to parents
     double* outside  # what lies outside the node
     double* pair  # the parent's side of the edge to it
@@ -35,7 +36,10 @@ cdef struct Desk:
     double* x
     double* c
     double* g
-    double* own  # (k, k), 0 between components
+    double* own  # (k, width), 0 between components
+    bint shared  # whether there is one table, which is here as (k, width), and turned
+    double* table
+    double* turned
 
 # One component, nodes root .. end - 1; rows of scores f, replies p (so many options) and marginals q begin at its root.
 # Marginals that will be stored in single precision are rounded to it at once, so that sums are of what is stored.
@@ -47,8 +51,10 @@ cdef struct Component:
     double* q
     Py_ssize_t options
 
-# Room for components of up to so many nodes.
-cdef Desk new_desk(Py_ssize_t longest, Py_ssize_t k, size_t* at) noexcept nogil
+# Room for components of up to so many nodes, whose edges share a table or do not.
+cdef Desk new_desk(Py_ssize_t longest, Py_ssize_t k, bint shared, size_t* at) noexcept nogil
+# Called once before the first component: the table W (k, k) is taken over where all edges share it.
+cdef void clear_desk(Desk* desk, Py_ssize_t longest, const double* W) noexcept nogil
 # So many rounds of the sweep: write p and q, add the edges' marginals divided by W, times weight, to E, and write the
 # smoothed value at p, <p, L q>, its least over p, and <scores, q> into sums (4). False where scores are out of range:
 # p and q are then of no use, E and sums untouched.

@@ -14,7 +14,7 @@ predictor's side of the smoothed game, each block exact.
 """
 
 from libc.math cimport log
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 from nashlearn.kernels.checks cimport (
     DOUBLE,
     INDEX,
@@ -27,37 +27,53 @@ from nashlearn.kernels.checks cimport (
     vector,
     vector_out,
 )
+from nashlearn.kernels.lanes cimport (
+    lanes_by_top,
+    lanes_filled,
+    lanes_outer,
+    lanes_outers,
+    lanes_product,
+    lanes_scaled_product,
+    lanes_sum,
+    lanes_sum_product,
+    lanes_top_product,
+)
 from nashlearn.kernels.replies cimport Replies
 from nashlearn.kernels.scratch cimport Scratch, doubles
-from nashlearn.kernels.simd cimport simd_dot, simd_max, simd_sum
-from nashlearn.kernels.vectors cimport (
-    vec_add_outer,
-    vec_add_outers,
-    vec_exponentials,
-    vec_flush,
-    vec_product,
-    vec_rows_dot,
-    vec_rows_sum,
-    vec_scale,
-)
+from nashlearn.kernels.simd cimport simd_dot, simd_max
+from nashlearn.kernels.vectors cimport vec_exponentials, vec_flush, vec_rows_dot, vec_rows_sum
 
 
-cdef Desk new_desk(Py_ssize_t longest, Py_ssize_t k, size_t* at) noexcept nogil:
+cdef Desk new_desk(Py_ssize_t longest, Py_ssize_t k, bint shared, size_t* at) noexcept nogil:
     cdef Desk d
-    cdef Py_ssize_t size = longest * k
-    d.k = k
-    d.base, d.node, d.below = doubles(at, size), doubles(at, size), doubles(at, size)
-    d.up, d.outside, d.pair = doubles(at, size), doubles(at, size), doubles(at, size)
-    d.scale, d.spread, d.mass = doubles(at, longest), doubles(at, longest), doubles(at, longest)
-    d.high, d.lifted = doubles(at, longest), doubles(at, longest)
-    d.x, d.c, d.g = doubles(at, k), doubles(at, k), doubles(at, 2 * k)
-    d.own = doubles(at, k * k)
+    cdef Py_ssize_t width = lanes_filled(k), size = longest * width
+    cdef size_t start = (at[0] + 31) // 32 * 32, here = start  # lanes that do not cross lines of the cache
+    d.k, d.width, d.shared = k, width, shared
+    d.base, d.node, d.below = doubles(&here, size), doubles(&here, size), doubles(&here, size)
+    d.up, d.outside, d.pair = doubles(&here, size), doubles(&here, size), doubles(&here, size)
+    d.x, d.c, d.own = doubles(&here, width), doubles(&here, width), doubles(&here, k * width)
+    d.table, d.turned = doubles(&here, k * width if shared else 0), doubles(&here, k * width if shared else 0)
+    d.scale, d.spread, d.mass = doubles(&here, longest), doubles(&here, longest), doubles(&here, longest)
+    d.high, d.lifted, d.g = doubles(&here, longest), doubles(&here, longest), doubles(&here, 2 * k)
+    at[0] += 32 + here - start
     return d
 
 
-cdef inline void _ones(double* x, Py_ssize_t k) noexcept nogil:
+cdef void clear_desk(Desk* d, Py_ssize_t longest, const double* W) noexcept nogil:
+    cdef Py_ssize_t a, b, k = d.k, n = d.width
+    memset(d.base, 0, longest * n * sizeof(double))  # zeros at the ends of all other rows follow from these
+    memset(d.node, 0, longest * n * sizeof(double))
+    if d.shared:
+        memset(d.table, 0, k * n * sizeof(double))
+        memset(d.turned, 0, k * n * sizeof(double))
+        for a in range(k):
+            for b in range(k):
+                d.table[a * n + b] = d.turned[b * n + a] = W[a * k + b]
+
+
+cdef inline void _ones(double* x, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t a
-    for a in range(k):
+    for a in range(n):
         x[a] = 1.0
 
 
@@ -67,76 +83,87 @@ cdef inline void _round(double* x, Py_ssize_t k) noexcept nogil:
         x[a] = <float> x[a]
 
 
-cdef inline void _below(
+cdef inline void _multiply(
     const Forest* t, const Desk* d, Py_ssize_t root, Py_ssize_t i, Py_ssize_t skip, double* out
 ) noexcept nogil:
     """Product of the messages of the children of node ``i`` but that of ``skip``."""
-    cdef Py_ssize_t k = d.k, c = t.child[i]
-    if c >= 0 and c != skip and t.sibling[c] < 0:
-        memcpy(out, d.up + (c - root) * k, k * sizeof(double))
-        return
-    _ones(out, k)
+    cdef Py_ssize_t c = t.child[i]
+    _ones(out, d.width)
     while c >= 0:
         if c != skip:
-            vec_product(out, d.up + (c - root) * k, k, out)
+            lanes_product(out, d.up + (c - root) * d.width, d.width, out)
         c = t.sibling[c]
+
+
+cdef inline const double* _below(const Forest* t, const Desk* d, Py_ssize_t root, Py_ssize_t i) noexcept nogil:
+    """Product of the messages of the children of node ``i``, as :func:`_gather` has left it; an only child's own."""
+    cdef Py_ssize_t c = t.child[i]
+    return d.up + (c - root) * d.width if c >= 0 and t.sibling[c] < 0 else d.below + (i - root) * d.width
+
+
+cdef inline void _gather(const Forest* t, const Desk* d, Py_ssize_t root, Py_ssize_t i) noexcept nogil:
+    """Multiply the messages of the children of node ``i``, unless there is one alone."""
+    cdef Py_ssize_t c = t.child[i]
+    if c < 0 or t.sibling[c] >= 0:
+        _multiply(t, d, root, i, -1, d.below + (i - root) * d.width)
+
+
+cdef inline void _pass(
+    const Tables* tables, const Desk* d, Py_ssize_t table, bint downwards, const double* x, double* out
+) noexcept nogil:
+    """``x`` through a table to its second node, or, not ``downwards``, to its first."""
+    cdef const double* W = tables.W + table * d.k * d.k
+    if d.shared:
+        lanes_sum(d.table if downwards else d.turned, x, d.k, d.width, out)
+        return
+    memset(out + d.k, 0, (d.width - d.k) * sizeof(double))
+    if downwards:
+        vec_rows_sum(W, x, d.k, out)
+    else:
+        vec_rows_dot(W, x, d.k, out)
 
 
 cdef inline bint _tell_parent(
     const Forest* t, const Tables* tables, const Desk* d, Py_ssize_t root, Py_ssize_t i
 ) noexcept nogil:
     """The message of node ``i`` to its parent, scaled by its largest entry; whether that is in range."""
-    cdef Py_ssize_t k = d.k, j = i - root
-    cdef double* up = d.up + j * k
-    cdef const double* W = tables.W + t.table[i] * k * k
-    vec_product(d.node + j * k, d.below + j * k, k, d.x)
-    if t.flipped[i]:
-        vec_rows_sum(W, d.x, k, up)
-    else:
-        vec_rows_dot(W, d.x, k, up)
-    d.scale[j] = simd_max(up, k, up[0])
-    if not d.scale[j] > 0.0:
-        return False
-    vec_scale(up, 1.0 / d.scale[j], k)
-    return True
+    cdef Py_ssize_t n = d.width, j = i - root
+    lanes_product(d.node + j * n, _below(t, d, root, i), n, d.x)
+    _pass(tables, d, t.table[i], t.flipped[i], d.x, d.up + j * n)
+    d.scale[j] = lanes_by_top(d.up + j * n, n)
+    return d.scale[j] > 0.0
 
 
 cdef inline void _tell_child(
     const Forest* t, const Tables* tables, const Desk* d, Py_ssize_t root, Py_ssize_t i
 ) noexcept nogil:
     """What lies outside node ``i``; ``pair`` keeps the parent's side of the edge, ``spread`` the scale."""
-    cdef Py_ssize_t k = d.k, j = i - root, u = t.parent[i]
-    cdef double* pair = d.pair + j * k
-    cdef double* outside = d.outside + j * k
-    cdef const double* W = tables.W + t.table[i] * k * k
-    vec_product(d.outside + (u - root) * k, d.node + (u - root) * k, k, pair)
+    cdef Py_ssize_t n = d.width, j = i - root, u = t.parent[i]
+    cdef double* pair = d.pair + j * n
+    lanes_product(d.outside + (u - root) * n, d.node + (u - root) * n, n, pair)
     if not (t.child[u] == i and t.sibling[i] < 0):
-        _below(t, d, root, u, i, d.x)
-        vec_product(pair, d.x, k, pair)
-    if t.flipped[i]:
-        vec_rows_dot(W, pair, k, outside)
-    else:
-        vec_rows_sum(W, pair, k, outside)
-    d.spread[j] = simd_max(outside, k, outside[0])
-    if d.spread[j] > 0.0:
-        vec_scale(outside, 1.0 / d.spread[j], k)
+        _multiply(t, d, root, u, i, d.x)
+        lanes_product(pair, d.x, n, pair)
+    _pass(tables, d, t.table[i], not t.flipped[i], pair, d.outside + j * n)
+    d.spread[j] = lanes_by_top(d.outside + j * n, n)
 
 
 cdef bint _up(
     Replies loss, const Forest* t, const Tables* tables, const Component* part, const Desk* d
 ) noexcept nogil:
     """Messages to parents at the replies that are there; whether all are in range."""
-    cdef Py_ssize_t i, j, k = d.k, root = part.root
+    cdef Py_ssize_t i, j, k = d.k, n = d.width, root = part.root
     cdef const double* f
-    for i in range(part.end - 1, root - 1, -1):
+    for i in range(root, part.end):  # a pass of its own: rows that are read one after another are foreseen by the cache
         j = i - root
         f = part.f + j * k
         d.high[j] = simd_max(f, k, f[0])
-        vec_exponentials(f, d.high[j], tables.eps, k, d.base + j * k)
+        vec_exponentials(f, d.high[j], tables.eps, k, d.base + j * n)
         d.lifted[j] = loss.tilt(
-            i, part.p + j * part.options, d.base + j * k, k, tables.eps, d.g, d.node + j * k
+            i, part.p + j * part.options, d.base + j * n, k, tables.eps, d.g, d.node + j * n
         )
-        _below(t, d, root, i, -1, d.below + j * k)
+    for i in range(part.end - 1, root - 1, -1):
+        _gather(t, d, root, i)
         if i > root and not _tell_parent(t, tables, d, root, i):
             return False
     return True
@@ -154,21 +181,19 @@ cdef bint _tour(
     Replies loss, const Forest* t, const Tables* tables, const Component* part, const Desk* d
 ) noexcept nogil:
     """Renew the replies, depth first, with what is told to children on the way down and to parents on the way up."""
-    cdef Py_ssize_t i, j, c, after, k = d.k, root = part.root
+    cdef Py_ssize_t i, j, c, after, n = d.width, root = part.root
     cdef double best, eps = tables.eps
     for i in range(root, part.end):
         j = i - root
         if i > root:
             _tell_child(t, tables, d, root, i)
         else:
-            _ones(d.outside, k)
-        vec_product(d.outside + j * k, d.below + j * k, k, d.c)
-        vec_product(d.c, d.base + j * k, k, d.c)
-        best = simd_max(d.c, k, d.c[0])
+            _ones(d.outside, n)
+        best = lanes_top_product(d.outside + j * n, _below(t, d, root, i), d.base + j * n, n, d.c)
         if not _in_range(best, loss.reach(i, eps) / eps):
             return False
         d.lifted[j] = loss.settle(
-            i, d.c, best, d.base + j * k, k, eps, part.p + j * part.options, d.g, d.node + j * k
+            i, d.c, best, d.base + j * n, d.k, eps, part.p + j * part.options, d.g, d.node + j * n
         )
         after = t.parent[i + 1] if i + 1 < part.end else -1
         c = i
@@ -176,46 +201,61 @@ cdef bint _tour(
             if not _tell_parent(t, tables, d, root, c):
                 return False
             c = t.parent[c]
-            _below(t, d, root, c, -1, d.below + (c - root) * k)
+            _gather(t, d, root, c)
     return True
 
 
 cdef bint _marginals(
     const Forest* t, const Tables* tables, const Component* part, const Desk* d, bint again
 ) noexcept nogil:
-    """Nodes' marginals, not yet scaled; ``again`` tells children anew, which chains have been told already."""
-    cdef Py_ssize_t i, j, k = d.k
+    """Nodes' marginals; ``again`` tells children anew, which chains have been told already."""
+    cdef Py_ssize_t i, j, a, k = d.k, n = d.width
+    cdef double share
     cdef double* q
     for i in range(part.root, part.end):
         j = i - part.root
         q = part.q + j * k
         if j == 0:
-            _ones(d.outside, k)
+            _ones(d.outside, n)
         elif again:
             _tell_child(t, tables, d, part.root, i)
-        vec_product(d.outside + j * k, d.node + j * k, k, d.x)
-        vec_product(d.x, d.below + j * k, k, q)
-        if part.single:
-            _round(q, k)
-        d.mass[j] = simd_sum(q, k)
+        d.mass[j] = lanes_sum_product(d.outside + j * n, d.node + j * n, _below(t, d, part.root, i), n, d.x)
         # An edge's marginals are divided by both, so what underflowed must be small beside their product.
         if not (d.mass[j] > 1e-290 and (j == 0 or d.mass[j] * d.spread[j] > 1e-290)):
             return False
+        share = 1.0 / d.mass[j]
+        for a in range(k):
+            q[a] = share * d.x[a]
+        if part.single:
+            _round(q, k)
     return True
+
+
+cdef inline double _flush(const Tables* tables, const Desk* d, Py_ssize_t e, double weight, double* E) noexcept nogil:
+    """Add what the edges of table ``e`` have gathered to ``E``, and begin anew; returns its part of ``<T, q>``."""
+    cdef Py_ssize_t a, k = d.k, at = e * k * k
+    cdef double scored = 0.0
+    for a in range(k):
+        scored += vec_flush(
+            d.own + a * d.width, tables.W + at, tables.T + at if tables.T != NULL else NULL, k, weight, E + at
+        )
+        at += k
+    return scored
 
 
 cdef double _edges(
     const Forest* t, const Tables* tables, const Component* part, const Desk* d, double weight, double* E
 ) noexcept nogil:
     """Add the edges' marginals, weighted and divided by ``W``, to ``E``; returns ``<T, q>``. The messages are lost."""
-    cdef Py_ssize_t k = d.k, i = part.root + 1, j, e
+    cdef Py_ssize_t k = d.k, n = d.width, i, j, e
     cdef const Py_ssize_t* table = t.table
     cdef const unsigned char* flipped = t.flipped
     cdef double scored = 0.0
     for i in range(part.root + 1, part.end):
         j = i - part.root
-        vec_product(d.node + j * k, d.below + j * k, k, d.up + j * k)
-        vec_scale(d.up + j * k, 1.0 / d.mass[j] / d.spread[j], k)
+        lanes_scaled_product(
+            d.node + j * n, _below(t, d, part.root, i), 1.0 / d.mass[j] / d.spread[j], n, d.up + j * n
+        )
     i = part.root + 1
     while i < part.end:
         j, e = i - part.root, table[i]
@@ -224,37 +264,31 @@ cdef double _edges(
             and e == table[i + 1] and e == table[i + 2] and e == table[i + 3]
             and not (flipped[i] or flipped[i + 1] or flipped[i + 2] or flipped[i + 3])
         ):
-            vec_add_outers(d.own, d.pair + j * k, d.up + j * k, k)
+            lanes_outers(d.own, d.pair + j * n, d.up + j * n, k, n)
             i += 4
         else:
             if flipped[i]:
-                vec_add_outer(d.own, d.up + j * k, d.pair + j * k, k)
+                lanes_outer(d.own, d.up + j * n, d.pair + j * n, k, n)
             else:
-                vec_add_outer(d.own, d.pair + j * k, d.up + j * k, k)
+                lanes_outer(d.own, d.pair + j * n, d.up + j * n, k, n)
             i += 1
         if i == part.end or table[i] != e:
-            e *= k * k
-            scored += vec_flush(
-                d.own, tables.W + e, tables.T + e if tables.T != NULL else NULL, k * k, weight, E + e
-            )
+            scored += _flush(tables, d, e, weight, E)
     return scored
 
 
 cdef void _sums(
     Replies loss, const Forest* t, const Tables* tables, const Component* part, const Desk* d, double* sums
 ) noexcept nogil:
-    """Scale ``q``; the value at ``p``, ``<p, L q>``, its least over ``p``, and the nodes' part of ``<scores, q>``."""
+    """The value at ``p``, ``<p, L q>``, its least over ``p``, and the nodes' part of ``<scores, q>``."""
     cdef Py_ssize_t i, j, k = d.k
-    cdef double value = 0.0, cost = 0.0, risk = 0.0, scored = 0.0, norm = d.mass[0]
-    cdef double* q
+    cdef double value = 0.0, cost = 0.0, risk = 0.0, scored = 0.0, norm = d.mass[0], least
+    cdef const double* q
     for i in range(part.root, part.end):
         j = i - part.root
         q = part.q + j * k
-        vec_scale(q, 1.0 / d.mass[j], k)
-        if part.single:
-            _round(q, k)
-        cost += loss.expected(i, part.p + j * part.options, q, k)
-        risk += loss.risk(i, q, k)
+        cost += loss.stakes(i, part.p + j * part.options, q, k, &least)
+        risk += least
         scored += simd_dot(part.f + j * k, q, k)
         value += d.high[j] + d.lifted[j]
         if j > 0:
@@ -279,7 +313,7 @@ cdef bint play_component(
             return False
     if not _marginals(t, tables, part, desk, part.branched or rounds == 0):
         return False
-    memset(desk.own, 0, desk.k * desk.k * sizeof(double))
+    memset(desk.own, 0, desk.k * desk.width * sizeof(double))
     _sums(loss, t, tables, part, desk, sums)
     sums[3] += _edges(t, tables, part, desk, weight, E)
     return True
@@ -361,10 +395,11 @@ def play(
         )
     loss.fits(n, k, options)
     longest = _longest(&t, first, last, m)
-    new_desk(longest, k, &at)
+    new_desk(longest, k, m == 1, &at)
     cdef Scratch room = Scratch(at)
     at = <size_t> room.at
-    desk = new_desk(longest, k, &at)
+    desk = new_desk(longest, k, m == 1, &at)
+    clear_desk(&desk, longest, tables.W)
     part.options, part.single, part.root = options, False, first
     with nogil:
         while part.root < last:

@@ -31,3 +31,7 @@ cdef class Replies:
     cdef double risk(self, Py_ssize_t v, const double* q, Py_ssize_t k) noexcept nogil
     # <p, L q>.
     cdef double expected(self, Py_ssize_t v, const double* p, const double* q, Py_ssize_t k) noexcept nogil
+    # The same, with the risk written into least.
+    cdef double stakes(
+        self, Py_ssize_t v, const double* p, const double* q, Py_ssize_t k, double* least
+    ) noexcept nogil

@@ -74,6 +74,12 @@ cdef class Replies:
     cdef double expected(self, Py_ssize_t v, const double* p, const double* q, Py_ssize_t k) noexcept nogil:
         return NAN
 
+    cdef double stakes(
+        self, Py_ssize_t v, const double* p, const double* q, Py_ssize_t k, double* least
+    ) noexcept nogil:
+        least[0] = self.risk(v, q, k)
+        return self.expected(v, p, q, k)
+
 
 cdef inline void _share(double* g, Py_ssize_t few, double top, double w) noexcept nogil:
     """Turn the ``few`` candidates in ``g`` into shares of the threshold at ``w`` below ``top``."""
@@ -148,14 +154,8 @@ cdef class Hamming(Replies):
         self, Py_ssize_t v, const double* p, const double* base, Py_ssize_t k, double eps, double* g, double* node
     ) noexcept nogil:
         cdef double w = self.weights[v]
-        cdef Py_ssize_t a, i, few = 0
-        for a in range(k):
-            node[a] = base[a]
-            g[few] = a
-            few += p[a] > 0.0
-        for i in range(few):
-            a = <Py_ssize_t> g[i]
-            node[a] *= exp(-w * p[a] / eps)
+        vec_exponentials(p, 0.0, -eps / w, k, node)  # of all labels: which are in play cannot be foreseen
+        vec_product(node, base, k, node)
         return w
 
     cdef double settle(
@@ -194,6 +194,13 @@ cdef class Hamming(Replies):
 
     cdef double expected(self, Py_ssize_t v, const double* p, const double* q, Py_ssize_t k) noexcept nogil:
         return self.weights[v] * (simd_sum(q, k) - simd_dot(p, q, k))
+
+    cdef double stakes(
+        self, Py_ssize_t v, const double* p, const double* q, Py_ssize_t k, double* least
+    ) noexcept nogil:
+        cdef double w = self.weights[v], total = simd_sum(q, k)  # once
+        least[0] = w * (total - simd_max(q, k, q[0]))
+        return w * (total - simd_dot(p, q, k))
 
 
 cdef struct Pair:  # of options, and what to move from one to the other

@@ -100,22 +100,6 @@ static inline void vec_rows_sum_in_order(const double *RESTRICT W, const double 
         for (ptrdiff_t b = 0; b < k; b++) z[b] += x[a] * W[a * k + b];
 }
 
-/* E += x y', rows with x = 0 left out */
-static inline void vec_add_outer(double *RESTRICT E, const double *RESTRICT x, const double *RESTRICT y, ptrdiff_t k) {
-    for (ptrdiff_t a = 0; a < k; a++)
-        if (x[a] > 0.0)
-            for (ptrdiff_t b = 0; b < k; b++) E[a * k + b] += x[a] * y[b];
-}
-
-/* E += sum_r x_r y_r' over four adjacent rows of each */
-static inline void vec_add_outers(double *RESTRICT E, const double *RESTRICT x, const double *RESTRICT y, ptrdiff_t k) {
-    for (ptrdiff_t a = 0; a < k; a++) {
-        double s0 = x[a], s1 = x[k + a], s2 = x[2 * k + a], s3 = x[3 * k + a];
-        for (ptrdiff_t b = 0; b < k; b++)
-            E[a * k + b] += s0 * y[b] + s1 * y[k + b] + s2 * y[2 * k + b] + s3 * y[3 * k + b];
-    }
-}
-
 /* E += scale X and X = 0, for X of n entries; their inner product with W and T before, 0 where T is NULL */
 static inline double vec_flush(double *RESTRICT X, const double *RESTRICT W, const double *RESTRICT T, ptrdiff_t n,
                                double scale, double *RESTRICT E) {

@@ -9,8 +9,6 @@ cdef extern from "vectors.h" nogil:
     void vec_rows_sum(const double* W, const double* x, Py_ssize_t k, double* z) noexcept
     void vec_rows_dot_in_order(const double* W, const double* x, Py_ssize_t k, double* z) noexcept
     void vec_rows_sum_in_order(const double* W, const double* x, Py_ssize_t k, double* z) noexcept
-    void vec_add_outer(double* E, const double* x, const double* y, Py_ssize_t k) noexcept
-    void vec_add_outers(double* E, const double* x, const double* y, Py_ssize_t k) noexcept
     double vec_flush(double* X, const double* W, const double* T, Py_ssize_t n, double scale, double* E) noexcept
     void vec_logarithms(const double* x, Py_ssize_t k, double* z) noexcept
     void vec_exponentials(const double* x, double top, double eps, Py_ssize_t k, double* z) noexcept

@@ -67,7 +67,8 @@ class DenseFeatures(_NodeFeatures):
     @cached_property
     def _rows(self) -> Compressed | None:
         """The entries that are not 0, where they are few and weights stay in a processor's cache."""
-        if self.n_weights > _CACHED or np.count_nonzero(self.X) > _DENSE * self.X.size:
+        some = self.X[:: len(self.X) // _ROWS + 1]  # enough to judge all by
+        if self.n_weights > _CACHED or np.count_nonzero(some) > _DENSE * some.size:
             return None
         rows = sparse.csr_matrix(self.X)
         return Compressed(*_arrays(rows, rows.indices.dtype), self.X.shape[1])
@@ -115,7 +116,9 @@ class _Parts(NamedTuple):
     """A sparse matrix by rows in two parts: features with weights for many labels, and those with a few.
 
     The former have whole rows of a table, 0 where a label has no weight: reading them takes less than looking labels
-    up. Its ``entries`` are the weights ``at``.
+    up. Its ``entries`` are the weights ``at``. The latter are put in order of how many labels they have and how often
+    they occur, so that a processor foresees the number of labels and finds the common ones close together; their
+    weights are the weights ``few``.
     """
 
     wide: Compressed
@@ -123,6 +126,7 @@ class _Parts(NamedTuple):
     narrow: Pattern
     at: np.ndarray
     entries: np.ndarray
+    few: np.ndarray
 
 
 class SparseFeatures(_NodeFeatures):
@@ -164,14 +168,22 @@ class SparseFeatures(_NodeFeatures):
         width = np.int32 if X.indices.dtype == np.int32 and self.n_weights < 2**31 else np.intp
         bounds = np.concatenate([[0], np.cumsum(wide)])[X.indptr]
         whole = sparse.csr_matrix((X.data[wide], place[X.indices[wide]], bounds), (X.shape[0], int(is_wide.sum())))
-        rest = sparse.csr_matrix((X.data[~wide], X.indices[~wide], X.indptr - bounds), X.shape)
-        start, label = np.ascontiguousarray(self.start, width), np.ascontiguousarray(self.label, np.int32)
+        own = X.indices[~wide]
+        order = np.lexsort((-np.bincount(own, minlength=X.shape[1]), widths))
+        order = order[~is_wide[order]]
+        place[order] = np.arange(order.size)
+        rest = sparse.csr_matrix((X.data[~wide], place[own], X.indptr - bounds), (X.shape[0], order.size))
+        rest.sort_indices()
+        start = np.concatenate([[0], np.cumsum(widths[order])])
+        few = np.repeat(self.start[order] - start[:-1], widths[order]) + np.arange(start[-1])
+        label = np.ascontiguousarray(self.label[few], np.int32)
         return _Parts(
             Compressed(*_arrays(whole, whole.indices.dtype), whole.shape[1]),
             (whole.shape[1], self.k),
-            Pattern(*_arrays(rest, width), X.shape[1], self.k, start, label),
+            Pattern(*_arrays(rest, width), order.size, self.k, np.ascontiguousarray(start, width), label),
             at,
             entries,
+            few,
         )
 
     @cached_property
@@ -205,10 +217,11 @@ class SparseFeatures(_NodeFeatures):
         parts = self._parts
         table = np.zeros(parts.shape)
         table.ravel()[parts.entries] = w[parts.at]
+        few = w[parts.few]
 
         def block(a: int, b: int) -> None:
             parts.wide.times(table, out, a, b)
-            parts.narrow.add_scores(w, out, a, b)
+            parts.narrow.add_scores(few, out, a, b)
 
         run(block, _blocks(self.X.shape[0], _ROWS))
 
@@ -221,15 +234,20 @@ class SparseFeatures(_NodeFeatures):
             return
         parts = self._parts
 
-        def moments(a: int, b: int) -> np.ndarray:
-            part, table = np.zeros(self.n_weights), np.zeros(parts.shape)
-            parts.wide.add_products(q, table, a, b)
-            part[parts.at] = table.ravel()[parts.entries]
-            parts.narrow.add_moments(q, part, a, b)
-            return part
+        few, whole = np.zeros(parts.few.size), np.zeros(parts.shape)
 
-        out[:] = 0.0
-        add_in_order(run, moments, _blocks(n, max(1, -(-n // _PARTS))), out.__iadd__)
+        def moments(a: int, b: int) -> tuple[np.ndarray, np.ndarray]:
+            part, table = np.zeros_like(few), np.zeros_like(whole)
+            parts.wide.add_products(q, table, a, b)
+            parts.narrow.add_moments(q, part, a, b)
+            return part, table
+
+        def add(found: tuple[np.ndarray, np.ndarray]) -> None:
+            for total, part in zip((few, whole), found, strict=True):
+                total += part
+
+        add_in_order(run, moments, _blocks(n, max(1, -(-n // _PARTS))), add)
+        out[parts.few], out[parts.at] = few, whole.ravel()[parts.entries]
 
     def squares(self, share: np.ndarray) -> np.ndarray:
         """Weighted sum of each feature's squares, for the labels that it has weights for."""

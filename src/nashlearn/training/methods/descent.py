@@ -71,7 +71,7 @@ class Curvature:
         shares = []
         for step, change, product in reversed(pairs):
             shares.append(float(step @ d) / product)
-            d -= shares[-1] * change
+            d = sl.blas.daxpy(change, d, a=-shares[-1])  # in one pass, and in place
         if pairs:
             _, change, product = pairs[-1]
             d = product / float(change @ self.scaled(change)) * self.scaled(d)
@@ -79,7 +79,7 @@ class Curvature:
             d = self.scaled(d)
             d /= max(np.sqrt(-float(gradient @ d)), 1.0)
         for (step, change, product), share in zip(pairs, reversed(shares), strict=True):
-            d += (share - float(change @ d) / product) * step
+            d = sl.blas.daxpy(step, d, a=share - float(change @ d) / product)
         return d
 
 

@@ -98,15 +98,18 @@ class Planes:
         m = self.count
         i, j = sorted(np.argsort(self.mixture[:m], kind="stable")[:2])
         total = self.mixture[i] + self.mixture[j]
+        used = [t for t in (i, j) if self.mixture[t] > 0] or [j]  # of two unused planes the younger stays
+        left = np.delete(np.arange(m), j)
+        left[i] = used[0]
         for kept in (self.slopes, self.entropy, self.omega):
-            if total > 0:
-                kept[i] = sum(self.mixture[t] / total * kept[t] for t in (i, j) if self.mixture[t] > 0)
-            else:  # of two unused planes the younger stays
-                kept[i] = kept[j]
-            kept[j : m - 1] = kept[j + 1 : m]
+            if len(used) == 2:
+                kept[i] = sum(self.mixture[t] / total * kept[t] for t in used)
+            for t in np.flatnonzero(left != np.arange(m - 1)):  # one by one: rows that overlap would be copied twice
+                kept[t] = kept[left[t]]
         self.mixture[i] = total
         self.mixture[j : m - 1] = self.mixture[j + 1 : m]
         self.count = m - 1
-        alive = self.slopes[: self.count]
-        self.gram[: self.count, : self.count] = np.delete(np.delete(self.gram, j, 0), j, 1)[: self.count, : self.count]
-        self.gram[i, : self.count] = self.gram[: self.count, i] = alive @ self.slopes[i]
+        self.gram[: self.count, : self.count] = self.gram[np.ix_(left, left)]
+        if len(used) == 2:
+            alive = self.slopes[: self.count]
+            self.gram[i, : self.count] = self.gram[: self.count, i] = alive @ self.slopes[i]
