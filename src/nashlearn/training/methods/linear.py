@@ -6,7 +6,8 @@ from typing import Any
 
 from nashlearn.training.driver import Offer, Run
 from nashlearn.training.methods.ascent import Ascent, AscentState, work_left
-from nashlearn.training.methods.newton import Newton, NewtonState, step_cost
+from nashlearn.training.methods.newton import Newton, step_cost
+from nashlearn.training.methods.newton_state import NewtonState
 from nashlearn.training.methods.rows import RowMethod
 from nashlearn.training.methods.support import support_cost, support_step
 from nashlearn.training.problem import Problem

@@ -15,7 +15,7 @@ from nashlearn.training.driver import Run
 from nashlearn.training.methods.descent import Curvature
 from nashlearn.training.methods.planes import Planes
 
-__all__ = ["NewtonState", "best_dual", "plane_of_labels", "residual"]
+__all__ = ["NewtonState", "best_dual", "drawn_to_truth", "plane_of_labels", "residual"]
 
 _BLUR = 1e-10  # of the objective is taken from the bound of a mixture, far more than its sums are wrong by
 
@@ -108,7 +108,7 @@ def plane_of_labels(w: np.ndarray) -> Planes:
     return planes
 
 
-def _drawn_to_truth(run: Run, state: NewtonState) -> tuple[float, float]:
+def drawn_to_truth(run: Run, state: NewtonState) -> tuple[float, float]:
     """The share ``t`` of ``q`` in ``t q + (1 - t) y`` that makes the best dual point, and the dual there at least.
 
     Moments are ``t G`` and risks, which are concave and not negative, at least ``t risk(q)``. Far from the solution,
@@ -127,7 +127,7 @@ def best_dual(run: Run, state: NewtonState) -> tuple[np.ndarray, float]:
 
     L-BFGS comes to moments that are ``-alpha w`` late, a mixture of its strategies much earlier.
     """
-    share, dual = _drawn_to_truth(run, state)
+    share, dual = drawn_to_truth(run, state)
     own = share / -run.alpha * state.G
     state.outside = max(state.outside, run.problem.game.labels.outside(state.Q))
     if state.newton:
