@@ -7,6 +7,7 @@ import pytest
 from training_problems import LOSSES, data, per_class, shares, thresholded
 
 import nashlearn.training.methods.linear as linear_module
+import nashlearn.training.methods.newton as newton_module
 from nashlearn.training import train
 from nashlearn.training.driver import Run
 from nashlearn.training.methods.ascent import Ascent, AscentState

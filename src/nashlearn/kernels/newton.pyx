@@ -219,6 +219,32 @@ def packed_tangents(Loss loss not None, double mu, omega, Q, tight, rows, packed
     return m
 
 
+def tangent_diagonals(Loss loss not None, double mu, omega, Q, tight, rows, out):
+    """Diagonals of ``omega_i J_i`` of these ``rows``, a column each, into ``out`` (k, rows); 0 where there is no tangent.
+
+    Cost: a tangent of the loss a row.
+    """
+    cdef Py_ssize_t e, i, c, k = loss.k, n = extent(Q, "Q", 0), size = extent(rows, "rows", 0)
+    cdef const double* share = <const double*> vector(omega, "omega", DOUBLE, n)
+    cdef const double* q = <const double*> matrix(Q, "Q", DOUBLE, n, k)
+    cdef const unsigned char* marks = <const unsigned char*> matrix(tight, "tight", MARK, n, loss.options)
+    cdef const Py_ssize_t* some = <const Py_ssize_t*> vector(rows, "rows", INDEX, size)
+    cdef double* diagonal = <double*> matrix_out(out, "out", DOUBLE, k, size)
+    cdef Scratch room = Scratch(loss.room_size())
+    cdef Scratch own = Scratch(k * k * sizeof(double))
+    cdef double* J = <double*> own.at
+    within(some, size, n, "rows")
+    loss = loss.own(n)
+    with nogil:
+        memset(diagonal, 0, k * size * sizeof(double))
+        for e in range(size):
+            i = some[e]
+            loss.at(i)
+            if loss.tangent(mu, q + i * k, marks + i * loss.options, J, room.at) > 0:
+                for c in range(k):
+                    diagonal[c * size + e] = share[i] * J[c * k + c]
+
+
 def tempered_rows(Loss loss not None, double mu, scores, codes, vertices, omega, Q, P):
     """The tempered games of all rows of ``scores`` (n, k): what they add to the objective, for ``mu > 0``.
 

@@ -28,6 +28,7 @@ import numpy as np
 
 from nashlearn.kernels.newton import distance
 from nashlearn.training.driver import Offer, Run
+from nashlearn.training.methods.class_metric import class_metric, evaluations_between
 from nashlearn.training.methods.descent import Curvature
 from nashlearn.training.methods.hessian import (
     CONJUGATE_STEPS,
@@ -146,6 +147,7 @@ class Newton(RowMethod):
             return state, self._offer(run, state)
         run.progress.n_iter += 1
         if not state.newton:
+            self._look_around(run, state)
             state.newton = not self._descend(problem, state, gradient)
         elif not self._again(problem, state, gradient, missing):
             state.sample *= 2 if state.fresh and missing > 0.25 * state.last else 1
@@ -191,6 +193,12 @@ class Newton(RowMethod):
         # The first evaluations say little of the pace; nor do they cost much beside what Newton's method would.
         spared = _NEWTON_STEPS * step_cost(run.problem) / (2.0 * run.problem.n)
         return bool(min(state.evaluations, left) > spared)
+
+    def _look_around(self, run: Run, state: NewtonState) -> None:
+        """Give L-BFGS the metric of the rows that are in play, where it has gone far enough to pay for that."""
+        if state.evaluations - state.measured >= evaluations_between(run.problem):
+            metric = class_metric(run.problem, state.mu, state.Q, state.tight, run.alpha, run.rng)
+            state.curvature, state.measured = replace(state.curvature, metric=metric), state.evaluations
 
     def _descend(self, problem: Problem, state: NewtonState, gradient: np.ndarray) -> bool:
         """A step of L-BFGS; whether it helped."""

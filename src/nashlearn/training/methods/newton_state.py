@@ -54,8 +54,8 @@ class NewtonState:
         The objective where it was last evaluated, and by how much it was below its bound; 0 where that is unknown.
     newton : bool
         Whether L-BFGS has given way to Newton's method.
-    evaluations, seen : int
-        Made so far, and when the pace of L-BFGS was last judged.
+    evaluations, seen, measured : int
+        Made so far, when the pace of L-BFGS was last judged, and when it was last given a metric.
     gap, before : float
         The smallest relative gap so far, and until the pace was last judged.
     outside : float
@@ -83,6 +83,7 @@ class NewtonState:
     newton: bool = False
     evaluations: int = 0
     seen: int = 0
+    measured: int = 0
     gap: float = np.inf
     before: float = np.inf
     damping: float = 0.0
