@@ -194,8 +194,8 @@ class PerClass(RowDesign):
                 blocks[c, :, e, :] += (part * scale[:, None]).T @ part
 
     def class_curvature(self, X: Any, weight: np.ndarray) -> np.ndarray:
-        """The curvature (d + 1, d + 1) of one class's weights among themselves; rows count ``weight``, not below 0."""
-        A, some = np.zeros((self.d + 1, self.d + 1)), np.flatnonzero(weight)
+        """The curvature (d + 1, d + 1) of one class's weights among themselves; rows count ``weight``, if above 0."""
+        A, some = np.zeros((self.d + 1, self.d + 1)), np.flatnonzero(weight > 0.0)
         for start in range(0, some.size, _GATHERED):
             active = some[start : start + _GATHERED]
             rows = np.empty((active.size, self.d + 1))

@@ -19,8 +19,9 @@ from nashlearn.training.problem import Problem
 __all__ = ["class_metric", "evaluations_between"]
 
 _ENOUGH = 10.0  # examples at a kink per weight, of which the blocks are made
-_RIDGE = 0.3  # of the mean of a diagonal is added to it: rows come into play, and few of them make a block
-_SOONEST, _PATIENCE = 10.0, 2.0  # evaluations between two metrics, at least, and in those that the second one costs
+_RIDGE = 0.3  # of the mean of all diagonals is added to each: rows come into play, and few of them make a block
+_ROUNDED = 1e-9  # of the largest entry of a Jacobian is nothing but rounding
+_SOONEST, _PATIENCE = 7.0, 2.0  # evaluations between two metrics, at least, and in those that the second one costs
 
 
 def evaluations_between(problem: Problem) -> float:
@@ -36,21 +37,24 @@ def evaluations_between(problem: Problem) -> float:
 
 def class_metric(
     problem: Problem, mu: float, Q: np.ndarray, tight: np.ndarray, alpha: float, rng: np.random.Generator
-) -> np.ndarray:
-    """The inverses (k, m, m) of each class's block of the Hessian, with a ridge; the classes are shared by threads."""
+) -> np.ndarray | None:
+    """The inverses (k, m, m) of each class's block of the Hessian, with a ridge; None where no row is at a kink."""
     rows = kinked_rows(problem, mu, Q, tight, _ENOUGH * problem.design.size, rng)
     diagonals = np.empty((problem.k, rows.size))
     tangent_diagonals(problem.loss, mu, problem.omega, Q, tight, rows, diagonals)
+    largest = diagonals.max()
+    if not largest > 0.0:
+        return None
     weights = np.zeros((problem.k, problem.n))
-    weights[:, rows] = problem.n / rows.size * diagonals
+    weights[:, rows] = problem.n / rows.size * np.where(diagonals > _ROUNDED * largest, diagonals, 0.0)
+    blocks = problem.run(lambda weight: problem.design.class_curvature(problem.X, weight), ((one,) for one in weights))
+    ridge = alpha + _RIDGE * float(np.mean([block.trace() for block in blocks])) / problem.design.common
+    return np.stack(problem.run(_inverse, ((block, ridge) for block in blocks)))
 
-    def inverse(weight: np.ndarray) -> np.ndarray:
-        A = problem.design.class_curvature(problem.X, weight)
-        diagonal = np.einsum("jj->j", A)
-        diagonal += alpha + _RIDGE * diagonal.mean()
-        factor = sl.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)[0]
-        found, _ = sl.lapack.dpotri(factor, lower=True, overwrite_c=True)
-        lower = np.tril(found)
-        return lower + np.tril(found, -1).T
 
-    return np.stack(problem.run(inverse, ((weight,) for weight in weights)))
+def _inverse(A: np.ndarray, ridge: float) -> np.ndarray:
+    """The inverse of ``A`` (overwritten) with a ridge."""
+    np.einsum("jj->j", A)[:] += ridge
+    factor = sl.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)[0]
+    found, _ = sl.lapack.dpotri(factor, lower=True, overwrite_c=True)
+    return np.tril(found) + np.tril(found, -1).T

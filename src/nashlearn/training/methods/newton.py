@@ -56,6 +56,7 @@ _STALE = 0.3  # residual, relative to that before, up to which a Hessian serves 
 _SLIGHT = 1e-6  # damping up to which it does
 _NEAR = 4.0  # gap, relative to that wanted, at which the bound of the objective is compared with the objective itself
 _WATCHED = 7  # evaluations over which the pace of L-BFGS is judged
+_BLURRED, _SHARPER = 10.0, 0.7  # parts of the gap by smoothing, to the rest, from which on it falls with the next centre, to that
 _NEWTON_STEPS = 8  # in which Newton's method ends, roughly, in Hessians
 
 
@@ -163,8 +164,13 @@ class Newton(RowMethod):
 
         After the first centres a mixture of strategies must be nearly as good as this centre's problem allows, too.
         """
-        if state.newton or (state.centres >= _HASTY and run.progress.dual + moved < state.smooth):
+        if state.newton:
             return False
+        if state.centres >= _HASTY:
+            if _blurred(run, state):
+                return True
+            if run.progress.dual + moved < state.smooth:
+                return False
         flat = gradient.ravel()
         return -0.5 * float(flat @ _direction(state.curvature, flat)) <= _WON * moved
 
@@ -174,6 +180,8 @@ class Newton(RowMethod):
         state.centres += 1
         state.damping, state.stuck, state.last = 0.0 if state.stuck else state.damping, False, np.inf
         state.excess = 0.0
+        if not state.newton and state.centres > _HASTY and _blurred(run, state):
+            state.mu *= _SHARPER
         if state.newton:
             sharper = 0.2 if run.progress.apparent_gap > 1e-2 else 0.5
             state.mu *= sharper
@@ -198,7 +206,9 @@ class Newton(RowMethod):
         """Give L-BFGS the metric of the rows that are in play, where it has gone far enough to pay for that."""
         if state.evaluations - state.measured >= evaluations_between(run.problem):
             metric = class_metric(run.problem, state.mu, state.Q, state.tight, run.alpha, run.rng)
-            state.curvature, state.measured = replace(state.curvature, metric=metric), state.evaluations
+            state.measured = state.evaluations
+            if metric is not None:
+                state.curvature = replace(state.curvature, metric=metric)
 
     def _descend(self, problem: Problem, state: NewtonState, gradient: np.ndarray) -> bool:
         """A step of L-BFGS; whether it helped."""
@@ -284,6 +294,11 @@ class Newton(RowMethod):
         if progress.primal != state.exact:
             progress.exchange(progress.w, problem.primal(progress.w), progress.primal_error)
         super().finish(run, state)
+
+
+def _blurred(run: Run, state: NewtonState) -> bool:
+    """Whether nearly all of the gap is due to the smoothing, and little to weights and moments that are not its best."""
+    return state.primal - state.smooth > _BLURRED * (state.smooth - run.progress.dual)
 
 
 def _direction(curvature: Curvature, flat: np.ndarray) -> np.ndarray:
