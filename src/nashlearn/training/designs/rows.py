@@ -193,16 +193,15 @@ class PerClass(RowDesign):
                 part, scale = (rows[some], weight[some]) if some.size < 0.7 * weight.size else (rows, weight)
                 blocks[c, :, e, :] += (part * scale[:, None]).T @ part
 
-    def class_curvature(self, X: Any, weight: np.ndarray) -> np.ndarray:
-        """The curvature (d + 1, d + 1) of one class's weights among themselves; rows count ``weight``, if above 0."""
-        A, some = np.zeros((self.d + 1, self.d + 1)), np.flatnonzero(weight > 0.0)
-        for start in range(0, some.size, _GATHERED):
-            active = some[start : start + _GATHERED]
-            rows = np.empty((active.size, self.d + 1))
-            rows[:, : self.d] = _dense(X[active])
-            rows[:, self.d] = self.bias
-            rows *= np.sqrt(weight[active])[:, None]
-            A += rows.T @ rows
+    def class_curvature(self, X: Any, rows: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """The curvature (d + 1, d + 1) of one class's weights among themselves: these rows of ``X``, by their weight."""
+        A, root = np.zeros((self.d + 1, self.d + 1)), np.sqrt(weight)[:, None]
+        for start in range(0, rows.size, _GATHERED):
+            part = slice(start, start + _GATHERED)
+            scaled = np.empty((rows[part].size, self.d + 1))
+            np.multiply(_dense(X[rows[part]]), root[part], out=scaled[:, : self.d])
+            scaled[:, self.d] = self.bias * root[part, 0]
+            A += scaled.T @ scaled
         return A
 
     def curvature_among(self, chosen: np.ndarray, blocks: Iterable[tuple[Any, np.ndarray]]) -> np.ndarray:

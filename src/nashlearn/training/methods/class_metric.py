@@ -18,7 +18,7 @@ from nashlearn.training.problem import Problem
 
 __all__ = ["class_metric", "evaluations_between"]
 
-_ENOUGH = 10.0  # examples at a kink per weight, of which the blocks are made
+_ENOUGH = 5.0  # examples at a kink per weight, of which the blocks are made
 _RIDGE = 0.3  # of the mean of all diagonals is added to each: rows come into play, and few of them make a block
 _ROUNDED = 1e-9  # of the largest entry of a Jacobian is nothing but rounding
 _SOONEST, _PATIENCE = 7.0, 2.0  # evaluations between two metrics, at least, and in those that the second one costs
@@ -45,16 +45,23 @@ def class_metric(
     largest = diagonals.max()
     if not largest > 0.0:
         return None
-    weights = np.zeros((problem.k, problem.n))
-    weights[:, rows] = problem.n / rows.size * np.where(diagonals > _ROUNDED * largest, diagonals, 0.0)
-    blocks = problem.run(lambda weight: problem.design.class_curvature(problem.X, weight), ((one,) for one in weights))
-    ridge = alpha + _RIDGE * float(np.mean([block.trace() for block in blocks])) / problem.design.common
-    return np.stack(problem.run(_inverse, ((block, ridge) for block in blocks)))
+    weights = np.where(diagonals > _ROUNDED * largest, problem.n / rows.size * diagonals, 0.0)
+
+    def block(weight: np.ndarray) -> np.ndarray:
+        some = np.flatnonzero(weight)
+        return problem.design.class_curvature(problem.X, rows[some], weight[some])
+
+    blocks = problem.run(block, ((weight,) for weight in weights))
+    ridge = alpha + _RIDGE * float(np.mean([A.trace() for A in blocks])) / problem.design.common
+    return np.stack(problem.run(_inverse, ((A, ridge) for A in blocks)))
 
 
 def _inverse(A: np.ndarray, ridge: float) -> np.ndarray:
     """The inverse of ``A`` (overwritten) with a ridge."""
-    np.einsum("jj->j", A)[:] += ridge
-    factor = sl.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)[0]
-    found, _ = sl.lapack.dpotri(factor, lower=True, overwrite_c=True)
-    return np.tril(found) + np.tril(found, -1).T
+    A.flat[:: len(A) + 1] += ridge
+    factor, _ = sl.lapack.dpotrf(A, lower=True, clean=True, overwrite_a=True)
+    lower, _ = sl.lapack.dpotri(factor, lower=True, overwrite_c=True)
+    diagonal = lower.diagonal().copy()
+    lower = lower + lower.T
+    lower.flat[:: len(A) + 1] = diagonal
+    return lower
