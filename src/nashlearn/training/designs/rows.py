@@ -194,7 +194,7 @@ class PerClass(RowDesign):
                 blocks[c, :, e, :] += (part * scale[:, None]).T @ part
 
     def class_curvature(self, X: Any, rows: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """The curvature (d + 1, d + 1) of one class's weights among themselves: these rows of ``X``, by their weight."""
+        """The curvature (d + 1, d + 1) of one class's weights among themselves, from these rows and their weight."""
         A, root = np.zeros((self.d + 1, self.d + 1)), np.sqrt(weight)[:, None]
         for start in range(0, rows.size, _GATHERED):
             part = slice(start, start + _GATHERED)

@@ -56,7 +56,7 @@ _STALE = 0.3  # residual, relative to that before, up to which a Hessian serves 
 _SLIGHT = 1e-6  # damping up to which it does
 _NEAR = 4.0  # gap, relative to that wanted, at which the bound of the objective is compared with the objective itself
 _WATCHED = 7  # evaluations over which the pace of L-BFGS is judged
-_BLURRED, _SHARPER = 10.0, 0.7  # parts of the gap by smoothing, to the rest, from which on it falls with the next centre, to that
+_BLURRED, _SHARPER = 10.0, 0.7  # what smoothing adds to the gap, over the rest of it, that lets it fall, and to what
 _NEWTON_STEPS = 8  # in which Newton's method ends, roughly, in Hessians
 
 
@@ -297,7 +297,7 @@ class Newton(RowMethod):
 
 
 def _blurred(run: Run, state: NewtonState) -> bool:
-    """Whether nearly all of the gap is due to the smoothing, and little to weights and moments that are not its best."""
+    """Whether nearly all of the gap is due to the smoothing, and little to what L-BFGS has left to do at it."""
     return state.primal - state.smooth > _BLURRED * (state.smooth - run.progress.dual)
 
 
