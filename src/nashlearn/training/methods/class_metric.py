@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg as sl
 
-from nashlearn.kernels.newton import tangent_diagonals
+from nashlearn.kernels.tangents import tangent_diagonals
 from nashlearn.training.methods.hessian import DENSE_LIMIT
 from nashlearn.training.methods.tangents import kinked_rows
 from nashlearn.training.problem import Problem
