@@ -19,7 +19,8 @@ from nashlearn import games
 from nashlearn.games.rows.cost import CostGame
 from nashlearn.games.rows.row_costs import RowCostGame, row_cost_params
 from nashlearn.kernels.loss import certify_rows, gain_rows, risk_rows, solve_rows
-from nashlearn.kernels.newton import packed_tangents, packed_turns, smoothed_rows
+from nashlearn.kernels.newton import packed_turns, smoothed_rows
+from nashlearn.kernels.tangents import packed_tangents
 from nashlearn.kernels.tempered import turn_rows
 from nashlearn.solvers.matrix_game import cost_params
 

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from nashlearn import games
 from nashlearn.games.rows.thresholds import ThresholdGame
-from nashlearn.kernels import ascent, gram, loss, newton, planes
+from nashlearn.kernels import ascent, gram, loss, newton, planes, tangents
 from nashlearn.kernels.rows import SharedSquare, Square
 from nashlearn.training.designs.row_products import rows_of, squared_norms
 from nashlearn.training.methods.ascent import listed
@@ -141,12 +141,12 @@ def test_newton(name):
     Q, tight = centre.copy(), np.empty((n, game.n_options), bool)
     total = newton.smoothed_rows(kernel, scores, truth, omega, 0.4, centre, Q, tight)
     packed, active = np.zeros((k * (k + 1) // 2, n)), np.zeros(n, np.intp)
-    m = newton.packed_tangents(kernel, 0.4, omega, Q, tight, np.arange(n), packed, active)
+    m = tangents.packed_tangents(kernel, 0.4, omega, Q, tight, np.arange(n), packed, active)
     applied = scores[:m].copy()
     newton.apply_packed(packed[:, :m], applied)
     U, owner, combined = np.zeros((n * k, k)), np.zeros(n * k, np.intp), np.empty((n, k))
-    rows = newton.directions(kernel, 0.4, omega, Q, tight, U, owner)
-    newton.combine(U[:rows], owner[:rows], np.linspace(-1, 1, rows), combined)
+    rows = tangents.directions(kernel, 0.4, omega, Q, tight, U, owner)
+    tangents.combine(U[:rows], owner[:rows], np.linspace(-1, 1, rows), combined)
     found = {
         "near": near, "promise": promise, "Q": Q, "tight": tight, "packed": packed[:, :m], "active": active[:m],
         "numbers": np.array([total, newton.distance(omega, Q, centre)]), "applied": applied, "U": U[:rows],

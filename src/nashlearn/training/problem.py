@@ -46,6 +46,8 @@ class Problem:
     ----------
     run : Run
         By which threads blocks are read: one, unless somebody sets more.
+    products : float
+        What a row costs: products with the weights, and a game in units of them.
     """
 
     complete = True  # every row has a label
@@ -63,8 +65,9 @@ class Problem:
         self.shared = not self.small  # among threads, each with one thread of linear algebra
         self.run: Run = threads(1)
         entries = (X.nnz if sp.issparse(X) else X.size) / max(self.n, 1)
-        busy = max(_FEWEST, int(_WORK / (self.k * (entries + _OVERHEAD))))
-        self._step = max(16, min(_BLOCK // (8 * self.k), int(_DATA / (8 * max(entries, 1))), busy))  # rows in a block
+        self.products = self.k * (entries + _OVERHEAD)
+        widest = min(_BLOCK // (8 * self.k), int(_DATA / (8 * max(entries, 1))))
+        self._step = max(16, min(widest, max(_FEWEST, int(_WORK / self.products))))  # rows in a block
 
     def blocks(self) -> Iterator[tuple[slice, Any]]:
         """Slices of the rows with their data in float64."""

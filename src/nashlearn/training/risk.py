@@ -50,7 +50,8 @@ def risk_means(
     """
     gain = gains(game, game.equilibria(scores, mu).p)
     own = np.take_along_axis(scores, y[:, None], axis=1)[:, 0]
-    return np.array([omega @ ((one * scores + gain).max(axis=1) - one * own) for one in sigma])
+    scores, gain = np.ascontiguousarray(scores.T), np.ascontiguousarray(gain.T)  # maxima over labels, many rows at once
+    return np.array([omega @ ((one * scores + gain).max(axis=0) - one * own) for one in sigma])
 
 
 def problem_risk(problem: Any, w: np.ndarray, mu: float, smoothing: float) -> tuple[np.ndarray, np.ndarray]:

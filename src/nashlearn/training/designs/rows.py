@@ -50,6 +50,7 @@ _CACHED = 2000  # weights that stay in the first cache
 _FEW = 16  # classes: BLAS would copy every row to meet them
 _WIDE, _SEEN = 200, 1000  # features from which on it is asked whether they are related, and rows to see that in
 _UNRELATED = 0.3  # variance of the eigenvalues up to which the diagonal is as good
+_GATHERED = 4096  # rows that are copied at a time
 _ROWS, _FEWEST = 8, 2  # rows per weight that estimate second moments well enough to scale by, and at least
 
 
@@ -82,6 +83,11 @@ class RowDesign:
     shape: tuple[int, ...]
     size: int
     common: int
+
+    @property
+    def parts(self) -> int:
+        """How many such parts there are."""
+        return self.size // self.common
 
     def add_gram(self, block: Any, share: np.ndarray, A: np.ndarray) -> None:
         """Add the second moments (common, common) of a block to ``A``, at least their lower triangle."""
@@ -186,6 +192,17 @@ class PerClass(RowDesign):
                     continue
                 part, scale = (rows[some], weight[some]) if some.size < 0.7 * weight.size else (rows, weight)
                 blocks[c, :, e, :] += (part * scale[:, None]).T @ part
+
+    def class_curvature(self, X: Any, rows: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """The curvature (d + 1, d + 1) of one class's weights among themselves, from these rows and their weight."""
+        A, root = np.zeros((self.d + 1, self.d + 1)), np.sqrt(weight)[:, None]
+        for start in range(0, rows.size, _GATHERED):
+            part = slice(start, start + _GATHERED)
+            scaled = np.empty((rows[part].size, self.d + 1))
+            np.multiply(_dense(X[rows[part]]), root[part], out=scaled[:, : self.d])
+            scaled[:, self.d] = self.bias * root[part, 0]
+            A += scaled.T @ scaled
+        return A
 
     def curvature_among(self, chosen: np.ndarray, blocks: Iterable[tuple[Any, np.ndarray]]) -> np.ndarray:
         """As :meth:`RowDesign.curvature_among`, in O(rows m^2)."""

@@ -44,7 +44,8 @@ class Curvature:
     """The last steps and changes of the gradient: an approximation of the inverse Hessian.
 
     ``metric`` is proportional to a first guess of it: its diagonal (m,), or a matrix (m, m), that all parts of ``m``
-    weights have in common. Where it is ``factored`` it is the lower Cholesky factor of a guess of the Hessian.
+    weights have in common, or a matrix for each part, (parts, m, m). Where it is ``factored`` it is the lower Cholesky
+    factor of a guess of the Hessian.
     """
 
     metric: np.ndarray
@@ -61,8 +62,10 @@ class Curvature:
         """The first guess times ``v``. Cost: O(size), or O(m size) for a matrix, O(size^2) for a factor."""
         if self.factored:
             return sl.cho_solve((self.metric, True), v, check_finite=False)
-        parts = v.reshape(-1, len(self.metric))
-        return (parts * self.metric if self.metric.ndim == 1 else parts @ self.metric).ravel()
+        parts = v.reshape(-1, self.metric.shape[-1])
+        if self.metric.ndim == 1:
+            return (parts * self.metric).ravel()
+        return (parts[:, None] @ self.metric if self.metric.ndim == 3 else parts @ self.metric).ravel()
 
     def direction(self, gradient: np.ndarray) -> np.ndarray:
         """Minus the approximate inverse Hessian times ``gradient``, by the two-loop recursion."""

@@ -6,24 +6,25 @@ from typing import Any
 
 from nashlearn.training.driver import Offer, Run
 from nashlearn.training.methods.ascent import Ascent, AscentState, work_left
-from nashlearn.training.methods.newton import Newton, NewtonState, step_cost
+from nashlearn.training.methods.newton import Newton, step_cost
+from nashlearn.training.methods.newton_state import NewtonState
 from nashlearn.training.methods.rows import RowMethod
 from nashlearn.training.methods.support import support_cost, support_step
 from nashlearn.training.problem import Problem
 
 __all__ = ["Linear"]
 
-_CROWDED = 2  # examples per weight from which the Newton method wins from the start
 _GLANCES, _SHARP = 6, 0.05  # evaluations after which the objective, over the risk without weights, is that small
+_GLIMPSES, _CROWDED = 3, 2.8  # those after which larger ones promise the same, where examples per weight are fewer
 _PAID = 1.5  # cost of a step on the support that ascent has come to before the first
 _NEWTON_STEPS = 8  # steps in which Newton ends what ascent has begun, roughly
 
 
 class Linear(RowMethod):
-    """Where there are few examples per weight, dual ascent first: its rounds are cheap and the optimum is sharp.
+    """Where there are very few examples per weight, dual ascent first: its rounds are cheap and the optimum is sharp.
 
-    Where there are many, L-BFGS and semismooth Newton, unless a few evaluations show that the optimum is sharp all the
-    same; and Newton where ascent would cost more than that from where it is.
+    Elsewhere L-BFGS and semismooth Newton, unless a few evaluations show an optimum that is sharp all the same, as the
+    fewer examples there are the more often it is; and Newton where ascent would cost more than that from where it is.
     """
 
     needs = Newton.needs  # and those of Ascent, where the design can be swept over
@@ -32,8 +33,7 @@ class Linear(RowMethod):
     def init(self, run: Run) -> tuple[Any, Offer | None]:
         """The first state of the method that suits the problem."""
         problem = run.problem
-        size = problem.design.size
-        newton_first = not problem.design.sweepable or problem.n >= _CROWDED * size
+        newton_first = not problem.design.sweepable or _promising(problem) < 1.0
         return Newton().init(run) if newton_first else self._ascent(problem).init(run)
 
     def update(self, run: Run, state: Any) -> tuple[Any, Offer | None]:
@@ -50,8 +50,10 @@ class Linear(RowMethod):
     def _sharp(self, run: Run, state: NewtonState) -> bool:
         """Whether the first evaluations of a fresh run show labels that weights can all but tell apart."""
         problem = run.problem
-        fresh = state.evaluations >= _GLANCES and not state.newton and run.start is None
-        return fresh and problem.design.sweepable and run.progress.primal < _SHARP * problem.game.scale
+        if state.evaluations < _GLIMPSES or state.newton or run.start is not None or not problem.design.sweepable:
+            return False
+        bar = _promising(problem) if state.evaluations < _GLANCES else _SHARP
+        return run.progress.primal < bar * problem.game.scale
 
     def _few(self, run: Run, state: AscentState) -> bool:
         """Whether so few examples have weight that to solve for their strategies is worth what ascent has cost."""
@@ -68,3 +70,8 @@ class Linear(RowMethod):
 
     def _ascent(self, problem: Problem) -> Ascent:
         return Ascent(_NEWTON_STEPS * step_cost(problem))
+
+
+def _promising(problem: Problem) -> float:
+    """The first objectives, over the risk without weights, below which the optimum will be sharp."""
+    return _SHARP * max(1.0, (_CROWDED * problem.design.size / problem.n) ** 2)

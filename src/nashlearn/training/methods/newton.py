@@ -22,13 +22,13 @@ Beyond ``DENSE_LIMIT`` weights each step takes a few dozen passes of conjugate g
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
 
 import numpy as np
 
 from nashlearn.kernels.newton import distance
 from nashlearn.training.driver import Offer, Run
+from nashlearn.training.methods.class_metric import class_metric, evaluations_between
 from nashlearn.training.methods.descent import Curvature
 from nashlearn.training.methods.hessian import (
     CONJUGATE_STEPS,
@@ -36,7 +36,7 @@ from nashlearn.training.methods.hessian import (
     by_conjugate_gradients,
     cholesky_factor,
 )
-from nashlearn.training.methods.planes import Planes
+from nashlearn.training.methods.newton_state import NewtonState, best_dual, plane_of_labels, residual
 from nashlearn.training.methods.rows import RowMethod
 from nashlearn.training.methods.search import first_descent
 from nashlearn.training.methods.tangents import Tangents, kinked_rows
@@ -55,8 +55,8 @@ _HASTY, _WON = 2, 0.02  # centres that move once no more than that part is left 
 _STALE = 0.3  # residual, relative to that before, up to which a Hessian serves for another step
 _SLIGHT = 1e-6  # damping up to which it does
 _NEAR = 4.0  # gap, relative to that wanted, at which the bound of the objective is compared with the objective itself
-_BLUR = 1e-10  # of the objective is taken from the bound of a mixture, far more than its sums are wrong by
 _WATCHED = 7  # evaluations over which the pace of L-BFGS is judged
+_BLURRED, _SHARPER = 10.0, 0.7  # what smoothing adds to the gap, over the rest of it, that lets it fall, and to what
 _NEWTON_STEPS = 8  # in which Newton's method ends, roughly, in Hessians
 
 
@@ -67,81 +67,6 @@ def step_cost(problem: Problem) -> float:
         return problem.n * (2.0 + 4.0 * CONJUGATE_STEPS)
     kinks = min(_SAMPLE * size, problem.n) * size * (problem.d + 1.0)
     return 2.0 * problem.n + (size**3 / 3.0 + kinks) / (8.0 * size)
-
-
-@dataclass
-class NewtonState:
-    """A point of the smoothed problem and how it is reached.
-
-    Attributes
-    ----------
-    w, G : ndarray
-        Weights, and the moments of ``Q``.
-    Q, centre : ndarray (n, k)
-        The proximal steps at these weights, and the points that they start from.
-    tight : ndarray (n, options)
-        The predictor's support.
-    curvature : Curvature
-        What L-BFGS knows.
-    planes : Planes
-        Moments and risks of the strategies that it has seen, at any centre, and of the labels themselves.
-    mu, floor : float
-        The smoothing, and that at which there is nothing left to gain.
-    sample : float
-        Examples at a kink that the Hessian is made of.
-    damping : float
-        What is added to its diagonal.
-    centres : int
-        How often the centre has moved.
-    last : float
-        The squared gradient at the last step, over ``2 alpha``; inf where the centre has moved since.
-    fresh, full : bool
-        Whether that step had a Hessian of its own, and whether it was taken at its full length.
-    smooth, primal, dual : float
-        The smoothed objective at ``w``, a bound of the objective, and the dual one at ``Q``.
-    exact, excess : float
-        The objective where it was last evaluated, and by how much it was below its bound; 0 where that is unknown.
-    newton : bool
-        Whether L-BFGS has given way to Newton's method.
-    evaluations, seen : int
-        Made so far, and when the pace of L-BFGS was last judged.
-    gap, before : float
-        The smallest relative gap so far, and until the pace was last judged.
-    outside : float
-        By how much strategies have missed the simplex at most.
-    stuck : bool
-        Whether the last step gained nothing but rounding.
-    """
-
-    phase: ClassVar[str] = "newton"
-    w: np.ndarray
-    G: np.ndarray
-    Q: np.ndarray
-    centre: np.ndarray
-    tight: np.ndarray
-    curvature: Curvature
-    planes: Planes
-    mu: float
-    floor: float
-    sample: float
-    smooth: float = 0.0
-    primal: float = 0.0
-    dual: float = 0.0
-    exact: float = np.inf
-    excess: float = 0.0
-    newton: bool = False
-    evaluations: int = 0
-    seen: int = 0
-    gap: float = np.inf
-    before: float = np.inf
-    damping: float = 0.0
-    centres: int = 0
-    last: float = np.inf
-    fresh: bool = False
-    full: bool = False
-    outside: float = 0.0
-    stuck: bool = False
-    over: bool = False
 
 
 class Newton(RowMethod):
@@ -156,7 +81,7 @@ class Newton(RowMethod):
         w = np.zeros(problem.shape)
         if problem.primal(w) == 0:  # options without cost: no relative gap
             Q, tight = self.starting_point(run), np.empty((0, problem.n_options), np.bool_)
-            free = NewtonState(w, w, Q, Q, tight, Curvature(np.ones(1)), _labels(w), 0.0, 0.0, 0.0, over=True)
+            free = NewtonState(w, w, Q, Q, tight, Curvature(np.ones(1)), plane_of_labels(w), 0.0, 0.0, 0.0, over=True)
             return free, Offer(w, 0.0, 0.0)
         mu = _SMOOTH * problem.game.scale
         if run.start is not None:
@@ -202,33 +127,34 @@ class Newton(RowMethod):
             curvature = Curvature(metric)
         tight = np.zeros((problem.n, problem.n_options), np.bool_)
         sample = float(_SAMPLE * problem.design.size)
-        state = NewtonState(w, w, Q, centre, tight, curvature, _labels(w), mu, 1e-9 * mu, sample, newton=newton)
+        state = NewtonState(w, w, Q, centre, tight, curvature, plane_of_labels(w), mu, 1e-9 * mu, sample, newton=newton)
         self._move(problem, state, w)
         return state, self._offer(run, state)
 
     def update(self, run: Run, state: NewtonState) -> tuple[NewtonState, Offer | None]:
         """A step, or a new centre where steps would gain little at this one."""
         problem, mu, primal = run.problem, state.mu, state.primal
-        gradient, residual = _residual(run, state)
+        gradient, missing = residual(run, state)
         moved = 0.5 * mu * distance(problem.omega, state.Q, state.centre)
         # A row that moved by delta leaves a gap of up to sqrt(2) mu delta, the root of what it moved by in the mean.
-        if mu < state.floor or residual + 2.0 * np.sqrt(mu * moved) <= 1e-16 * primal:
+        if mu < state.floor or missing + 2.0 * np.sqrt(mu * moved) <= 1e-16 * primal:
             state.over = True
             return state, None
         # A step that gains nothing is rounding.
-        rounded = residual <= (1e-15 if residual < state.last else 1e-12) * primal
+        rounded = missing <= (1e-15 if missing < state.last else 1e-12) * primal
         state.newton = state.newton or rounded or self._slow(run, state)
-        if residual <= _SETTLED * moved or rounded or state.stuck or self._won(run, state, gradient, moved):
+        if missing <= _SETTLED * moved or rounded or state.stuck or self._won(run, state, gradient, moved):
             self._recentre(run, state)
             return state, self._offer(run, state)
         run.progress.n_iter += 1
         if not state.newton:
+            self._look_around(run, state)
             state.newton = not self._descend(problem, state, gradient)
-        elif not self._again(problem, state, gradient, residual):
-            state.sample *= 2 if state.fresh and residual > 0.25 * state.last else 1
-            state.last, state.fresh = residual, True
+        elif not self._again(problem, state, gradient, missing):
+            state.sample *= 2 if state.fresh and missing > 0.25 * state.last else 1
+            state.last, state.fresh = missing, True
             stuck = self._step(run, state, gradient)
-            if stuck and residual > 1e-6 * primal:
+            if stuck and missing > 1e-6 * primal:
                 state.over = True
                 return state, None
         return state, self._offer(run, state)
@@ -238,8 +164,13 @@ class Newton(RowMethod):
 
         After the first centres a mixture of strategies must be nearly as good as this centre's problem allows, too.
         """
-        if state.newton or (state.centres >= _HASTY and run.progress.dual + moved < state.smooth):
+        if state.newton:
             return False
+        if state.centres >= _HASTY:
+            if _blurred(run, state):
+                return True
+            if run.progress.dual + moved < state.smooth:
+                return False
         flat = gradient.ravel()
         return -0.5 * float(flat @ _direction(state.curvature, flat)) <= _WON * moved
 
@@ -249,6 +180,8 @@ class Newton(RowMethod):
         state.centres += 1
         state.damping, state.stuck, state.last = 0.0 if state.stuck else state.damping, False, np.inf
         state.excess = 0.0
+        if not state.newton and state.centres > _HASTY and _blurred(run, state):
+            state.mu *= _SHARPER
         if state.newton:
             sharper = 0.2 if run.progress.apparent_gap > 1e-2 else 0.5
             state.mu *= sharper
@@ -268,6 +201,14 @@ class Newton(RowMethod):
         # The first evaluations say little of the pace; nor do they cost much beside what Newton's method would.
         spared = _NEWTON_STEPS * step_cost(run.problem) / (2.0 * run.problem.n)
         return bool(min(state.evaluations, left) > spared)
+
+    def _look_around(self, run: Run, state: NewtonState) -> None:
+        """Give L-BFGS the metric of the rows that are in play, where it has gone far enough to pay for that."""
+        if state.evaluations - state.measured >= evaluations_between(run.problem):
+            metric = class_metric(run.problem, state.mu, state.Q, state.tight, run.alpha, run.rng)
+            state.measured = state.evaluations
+            if metric is not None:
+                state.curvature = replace(state.curvature, metric=metric)
 
     def _descend(self, problem: Problem, state: NewtonState, gradient: np.ndarray) -> bool:
         """A step of L-BFGS; whether it helped."""
@@ -289,13 +230,13 @@ class Newton(RowMethod):
                 return False
             state.curvature = replace(state.curvature, steps=[], changes=[])
 
-    def _again(self, problem: Problem, state: NewtonState, gradient: np.ndarray, residual: float) -> bool:
+    def _again(self, problem: Problem, state: NewtonState, gradient: np.ndarray, missing: float) -> bool:
         """A step with the last Hessian where it has served well; whether it helped."""
         # Where steps were damped or cut short, the curvature changes from one to the next.
         trusted = state.curvature.factored and state.full and state.damping <= _SLIGHT
-        if not (trusted and residual <= _STALE * state.last) or not self._descend(problem, state, gradient):
+        if not (trusted and missing <= _STALE * state.last) or not self._descend(problem, state, gradient):
             return False
-        state.last, state.fresh = residual, False
+        state.last, state.fresh = missing, False
         return True
 
     def _step(self, run: Run, state: NewtonState, gradient: np.ndarray) -> bool:
@@ -339,9 +280,9 @@ class Newton(RowMethod):
         """The weights with their certificate; games are solved where the gap may then be as small as is wanted."""
         problem, primal = run.problem, state.primal
         wanted = run.progress.tol * primal
-        own, dual = _best_dual(run, state)
+        own, dual = best_dual(run, state)
         distant = primal - max(dual, run.progress.dual)
-        unknown = not state.excess and (distant <= _NEAR * wanted or _residual(run, state)[1] <= wanted)
+        unknown = not state.excess and (distant <= _NEAR * wanted or residual(run, state)[1] <= wanted)
         if unknown or distant <= wanted + state.excess:
             state.exact = problem.primal(state.w)
             state.excess, primal = primal - state.exact, state.exact
@@ -355,10 +296,9 @@ class Newton(RowMethod):
         super().finish(run, state)
 
 
-def _residual(run: Run, state: NewtonState) -> tuple[np.ndarray, float]:
-    """The gradient of the smoothed objective, and its square over ``2 alpha``: what the dual lacks at this centre."""
-    gradient = run.alpha * state.w + state.G
-    return gradient, float(np.vdot(gradient, gradient)) / (2.0 * run.alpha)
+def _blurred(run: Run, state: NewtonState) -> bool:
+    """Whether nearly all of the gap is due to the smoothing, and little to what L-BFGS has left to do at it."""
+    return state.primal - state.smooth > _BLURRED * (state.smooth - run.progress.dual)
 
 
 def _direction(curvature: Curvature, flat: np.ndarray) -> np.ndarray:
@@ -371,40 +311,3 @@ def _learn(problem: Problem, state: NewtonState, before: np.ndarray, gradient: n
     step = state.w - before
     change = state.G - (gradient - problem.alpha * before) + problem.alpha * step
     state.curvature.add(step.ravel(), change.ravel())
-
-
-def _labels(w: np.ndarray) -> Planes:
-    """The plane of the labels themselves, whose moments and risks are 0."""
-    planes = Planes.none(w.size)
-    planes.add(np.zeros(w.size), 0.0, 0.0)
-    return planes
-
-
-def _drawn_to_truth(run: Run, state: NewtonState) -> tuple[float, float]:
-    """The share ``t`` of ``q`` in ``t q + (1 - t) y`` that makes the best dual point, and the dual there at least.
-
-    Moments are ``t G`` and risks, which are concave and not negative, at least ``t risk(q)``. Far from the solution,
-    and with little regularisation, the dual at ``q`` itself says nothing.
-    """
-    square = float(np.vdot(state.G, state.G)) / run.alpha
-    risk = state.dual + 0.5 * square
-    if risk >= square or square == 0.0:  # rounding may make no risk at all negative
-        return 1.0, state.dual
-    share = max(risk, 0.0) / square
-    return share, share * risk - 0.5 * share**2 * square
-
-
-def _best_dual(run: Run, state: NewtonState) -> tuple[np.ndarray, float]:
-    """Weights of a mixture of the strategies seen so far, and the dual there at least: risks are concave.
-
-    L-BFGS comes to moments that are ``-alpha w`` late, a mixture of its strategies much earlier.
-    """
-    share, dual = _drawn_to_truth(run, state)
-    own = share / -run.alpha * state.G
-    state.outside = max(state.outside, run.problem.game.labels.outside(state.Q))
-    if state.newton:
-        return own, dual
-    risk = state.dual + 0.5 * float(np.vdot(state.G, state.G)) / run.alpha
-    state.planes.add(state.G.ravel(), risk, 0.0)
-    mixed = state.planes.bound(run.alpha, 0.0) - _BLUR * state.primal
-    return (own, dual) if dual >= mixed else (state.planes.weights(run.alpha).reshape(own.shape), mixed)

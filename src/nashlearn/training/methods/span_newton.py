@@ -28,7 +28,7 @@ import numpy as np
 import scipy.linalg as sl
 
 from nashlearn.game import Equilibrium
-from nashlearn.kernels.newton import combine
+from nashlearn.kernels.tangents import combine
 from nashlearn.kernels.tempered import turn_directions, turn_rows
 from nashlearn.training.methods.ray import Ray
 from nashlearn.training.methods.search import first_descent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nashlearn.kernels.newton import packed_tangents
+from nashlearn.kernels.tangents import packed_tangents
 from nashlearn.training.methods.hessian import Hessian
 from nashlearn.training.problem import Problem
 

@@ -19,7 +19,8 @@ import numpy as np
 import scipy.linalg as sl
 from scipy.sparse.linalg import LinearOperator, cg
 
-from nashlearn.kernels.newton import combine, directions, smoothed_rows
+from nashlearn.kernels.newton import smoothed_rows
+from nashlearn.kernels.tangents import combine, directions
 from nashlearn.training.methods.ray import Ray
 from nashlearn.training.methods.search import first_descent
 
