@@ -47,7 +47,7 @@ def _descended(f: Tensor, L: Tensor, mu: Tensor) -> Tensor:
             left = (gap > _DONE).nonzero()[:, 0]
             if not len(left):
                 break
-            rows, x, p, reward, q, cost = rows[left], x[left], p[left], reward[left], q[left], cost[left]
+            rows, x, p, reward, q, cost, gap = (one[left] for one in (rows, x, p, reward, q, cost, gap))
             most = _fullest(p)
         cheapest = cost.argmin(1, keepdim=True)
         # One more option may be at work after each step since the look.
@@ -57,7 +57,8 @@ def _descended(f: Tensor, L: Tensor, mu: Tensor) -> Tensor:
         dearest = cost.masked_fill(p == 0, -torch.inf).argmax(1, keepdim=True)
         swap = torch.zeros_like(d).scatter(1, dearest, -1.0).scatter(1, cheapest, 1.0)
         good = ((d * cost).sum(1, keepdim=True) < 0) & ((d >= 0) | (p > 0)).all(1, keepdim=True)
-        p = _moved(p, d := d.where(good, swap), _length(p, d, reward, L, mu))
+        d = d.where(good, swap).where((gap > _DONE)[:, None], 0.0)  # no step of those that are done is downhill
+        p = _moved(p, d, _length(p, d, reward, L, mu))
     else:
         best[rows] = p
     # The gap is the square of what q lacks: a last full step brings that down too.
