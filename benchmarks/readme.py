@@ -268,7 +268,7 @@ _HEADS = [
 _HEADS_OTHERS = (r"H200", r"bfloat16", r"131,072", r"262,144", r"with 32,000", r"probabilities are 0 then")
 _LEARNED = [
     Claim(
-        "the tempered head gains {} ± {} points after equal steps and {} ± {} after equal time, the exact one loses",
+        "the tempered head gains {} ± {} points after equal steps and {} ± {} after equal time, a tie; the exact one loses",
         quoted_torch.tempered_words,
     ),
     Claim("the exact one loses {} and {} points", quoted_torch.exact_words),
@@ -291,7 +291,7 @@ _LEARNED = [
 ]
 _LEARNED_OTHERS = (
     r"Top-1", r"95 % intervals", r"five seeds", r"16,654", r"10,000", r"500 steps", r"131,072", r"three seeds",
-    r"300 steps", r"640", r"five epochs",
+    r"300 steps", r"640", r"ten epochs", r"six settings",
 )  # fmt: skip
 _GPU_OTHERS = (
     r"from 32,000 classes on", r"float64", r"1,024 games over matchings of 20", r"16 cores", r"one over trees of 32",
