@@ -42,7 +42,7 @@ def class_metric(
     rows = kinked_rows(problem, mu, Q, tight, _ENOUGH * problem.design.size, rng)
     diagonals = np.empty((problem.k, rows.size))
     tangent_diagonals(problem.loss, mu, problem.omega, Q, tight, rows, diagonals)
-    largest = diagonals.max()
+    largest = diagonals.max(initial=0.0)
     if not largest > 0.0:
         return None
     weights = np.where(diagonals > _ROUNDED * largest, problem.n / rows.size * diagonals, 0.0)
