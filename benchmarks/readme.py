@@ -268,10 +268,10 @@ _HEADS = [
 _HEADS_OTHERS = (r"H200", r"bfloat16", r"131,072", r"262,144", r"with 32,000", r"probabilities are 0 then")
 _LEARNED = [
     Claim(
-        "the tempered head gains {} ± {} points after equal steps and {} ± {} after equal time, a tie; the exact one loses",
+        "the tempered head gains {} ± {} points after equal steps and {} ± {} after equal time, a tie; the exact one",
         quoted_torch.tempered_words,
     ),
-    Claim("the exact one loses {} and {} points", quoted_torch.exact_words),
+    Claim("loses {} and {} points", quoted_torch.exact_words),
     Claim(
         "the tempered head gains {} ± {} and {} ± {}, and the exact one learns nothing", quoted_torch.tempered_pictures
     ),

@@ -136,9 +136,9 @@ def test_prox_where_rows_are_nearly_alike(exponent):
         assert -1e-12 <= relative_gap(L, g, a, q, p) <= 1e-10
 
 
-def test_both_ways_to_the_zero_one_step_agree():
+@pytest.mark.parametrize("k", [2, 7])
+def test_both_ways_to_the_zero_one_step_agree(k):
     rng = np.random.default_rng(3)
-    k = 7
     for a in (0.1, 1.0, 10.0):
         g = rng.normal(size=k)
         steps = []

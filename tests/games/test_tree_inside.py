@@ -93,6 +93,41 @@ def test_games_without_weights_are_solved_up_to_rounding(kind, single_root):
         assert arborescence(n, single_root).solve(own).gap.max() <= 1e-13 * n
 
 
+FORBIDDEN = -np.inf
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("smoothing", [0.0, 0.5])
+@pytest.mark.parametrize(
+    ("scores", "best"),
+    [
+        (1e7 * np.array([[0, *3 * [FORBIDDEN]], [-1, -1, 1, 1], [0, -1, 1, 0]]), 0.0),
+        (1e8 * np.array([[1, 0, 0, 1], [1, *3 * [FORBIDDEN]], [0, 1, 0, FORBIDDEN]]), 2e8),
+    ],
+)
+def test_scores_far_apart_and_forbidden_arcs_leave_rows_whole(scores, best, smoothing):
+    """Where no projection of the scores came to an end, entries near the best of each row held no tree."""
+    found = arborescence(3, True).solve(scores[None], smoothing=smoothing)
+    assert best - 1e-6 <= found.value[0] + found.gap[0] and found.value[0] <= best + 3.0 * (1.0 + smoothing)
+    for x in (found.p, found.q):
+        assert np.abs(x.reshape(3, 4).sum(axis=1) - 1.0).max() <= 1e-6
+
+
+@pytest.mark.parametrize("single_root", [True, False])
+def test_pivots_keep_to_what_is_allowed(single_root):
+    rng = np.random.default_rng(3)
+    for n in (3, 5, 8):
+        allowed = rng.random((40, n, n + 1)) > 0.3
+        allowed[:, :, 0] = allowed[:, range(1, n), range(1, n)] = True  # one tree at least: a chain
+        scores = np.where(allowed, rng.normal(size=allowed.shape), FORBIDDEN)
+        found = arborescence(n, single_root).solve(scores)
+        assert found.gap.max() <= 1e-8 * n
+        for x in (found.p, found.q):
+            x = x.reshape(40, n, n + 1)
+            assert (x[np.isneginf(scores)] == 0.0).all() and np.abs(x.sum(axis=2) - 1.0).max() <= 1e-9
+            assert max(lacking(one, single_root) for one in x) <= 1e-8
+
+
 def loss_at(V: np.ndarray, theta: np.ndarray) -> float:
     """``max <theta, q> + n - max_y <q, y>`` over mixtures of the trees ``V``, by linear programming."""
     m, n = len(V), V.shape[1]

@@ -111,6 +111,8 @@ def test_games(name, rule):
             rounding = 1e-13 * n * size
             assert value[i] <= stored_value[i] + stored_gap[i] + rounding
             assert stored_value[i] <= value[i] + gap[i] + rounding
+            if mu > 0.0 or labels > 1 or "far" in name:
+                assert abs(value[i] - stored_value[i]) <= rounding + 0.1 * (gap[i] + stored_gap[i])
             if mu == 0.0 and labels == 1 and "far" not in name and not np.isneginf(scores[i]).any():
                 assert gap[i] <= rounding  # by pivots
             assert gap[i] <= 2e-9 * (1.0 + price.sum() + n * mu) or gap[i] <= 2.0 * stored_gap[i]

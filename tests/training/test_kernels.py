@@ -148,3 +148,19 @@ def test_sparse_rows_and_zero_weights():
 def test_kernels_that_cannot_be(options, data, message):
     with pytest.raises(ValueError, match=message):
         NashClassifier(**options).fit(data, Y)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("kernel", [linear_kernel, rbf_kernel])
+def test_centred_kernels_without_intercept_certify_nothing_false(kernel, seed):
+    """What examples have in common is nothing but rounding then, and dividing by it made coefficients of any size."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(40, 3)), np.r_[:3, rng.integers(0, 3, 37)]
+    K = kernel(X)
+    K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+    options = {"kernel": "precomputed", "fit_intercept": False, "smoothing": 0.0, "alpha": 1e-2, "random_state": 0}
+    model = NashClassifier(tol=1e-3, **options).fit(K, y)
+    closer = NashClassifier(tol=1e-7, **options).fit(K, y)
+    assert 0.0 < closer.objective_ <= model.objective_ * (1.0 + 1e-9)
+    assert model.objective_ * (1.0 - model.dual_gap_) <= closer.objective_ * (1.0 + 1e-9)
+    assert max(model.dual_gap_ / 1e-3, closer.dual_gap_ / 1e-7) <= 1.0

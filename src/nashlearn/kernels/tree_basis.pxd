@@ -18,7 +18,7 @@ cdef struct Basis:  # player 0 is the predictor, 1 the adversary; constraint 0 i
     Py_ssize_t* equation[2]  # (most) constraints c of a player, then arcs a that only the other holds, as -1 - a
     double* share[2]  # (n, most) of rows in them
     double* depth  # (n) and of rows in themselves
-    double* system  # (size, size)
+    double* system  # (size, size); rows of `most` numbers while the face is made independent
     Py_ssize_t* pivot  # (most)
     double* right  # (most)
     double* row  # (n)

@@ -14,3 +14,7 @@ cdef double concede(Stage* s, const double* p, const double* q, double* arc) noe
 cdef Bounds certify_strategies(Stage* s, const double* p, const double* q) noexcept nogil
 # Move strategies over arcs, none of which is forbidden, into the polytope; bounds from where they are then.
 cdef Bounds certify_inside(Stage* s, double* p, double* q) noexcept nogil
+# Divide the rows of x (n, n + 1) by their sums, which rounding may have moved away from 1.
+cdef void scale_rows(double* x, Py_ssize_t n) noexcept nogil
+# Whether each of the rows, so many numbers long, sums to 1 up to rounding.
+cdef bint whole(const double* x, Py_ssize_t rows, Py_ssize_t size) noexcept nogil

@@ -1,6 +1,6 @@
 """Bounds of the value of a game over arborescences, by the best trees against both strategies."""
 
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, fabs
 from nashlearn.kernels.tree_entries cimport Stage
 from nashlearn.kernels.tree_inside cimport into_polytope
 from nashlearn.kernels.tree_map cimport best_tree
@@ -59,3 +59,27 @@ cdef Bounds certify_inside(Stage* s, double* p, double* q) noexcept nogil:
     into_polytope(q, s.n, s.single_root, s.cuts.members, &s.flow)
     into_polytope(p, s.n, s.single_root, s.cuts.members, &s.flow)
     return certify_strategies(s, p, q)
+
+
+cdef void scale_rows(double* x, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t d, h
+    cdef double total
+    for d in range(n):
+        total = 0.0
+        for h in range(n + 1):
+            total += x[d * (n + 1) + h]
+        if total > 0.0:
+            for h in range(n + 1):
+                x[d * (n + 1) + h] /= total
+
+
+cdef bint whole(const double* x, Py_ssize_t rows, Py_ssize_t size) noexcept nogil:
+    cdef Py_ssize_t d, a
+    cdef double total
+    for d in range(rows):
+        total = 0.0
+        for a in range(size):
+            total += x[d * size + a]
+        if not fabs(total - 1.0) <= 1e-6:
+            return False
+    return True

@@ -26,7 +26,7 @@ from nashlearn.kernels.interior cimport saddle_point, saddle_room
 from nashlearn.kernels.interior_newton cimport Saddle
 from nashlearn.kernels.scratch cimport Scratch, ask, doubles, indices
 from nashlearn.kernels.tree_basis cimport Basis, lay_basis
-from nashlearn.kernels.tree_bounds cimport Bounds, certify_inside, certify_strategies, concede
+from nashlearn.kernels.tree_bounds cimport Bounds, certify_inside, certify_strategies, concede, scale_rows, whole
 from nashlearn.kernels.tree_cuts cimport separate
 from nashlearn.kernels.tree_entries cimport Stage, lay_stage, list_entries, take_near, take_priced, take_replies
 from nashlearn.kernels.tree_map cimport best_labelled
@@ -221,7 +221,8 @@ cdef bint _pivot(
 ) noexcept nogil:
     """The simplex method from the face of the projection and its ``k`` cuts; whether it came to an equilibrium.
 
-    Strategies lie in the polytope then, by up to 1e-11 outside of it where arcs are forbidden.
+    Strategies lie in the polytope then; where arcs are forbidden, rows sum to 1 and cuts may be violated by 1e-11, or by
+    rounding, which grows with the scores.
     """
     cdef Py_ssize_t a, turn, forbidden = 0, left = 10 + 4 * s.n, size = s.n * (s.n + 1)
     if not begin_at_projection(basis, s.theta, s.price[0], s.single_root, k, &s.cuts):
@@ -229,10 +230,12 @@ cdef bint _pivot(
     for a in range(size):
         forbidden += s.theta[a] == -INFINITY
     for turn in range(_ROUNDS):
-        if not pivot(basis, &left):
+        if not pivot(basis, &left) or basis.K == basis.room:  # without room, new cuts would pass for none
             return False
         for a in range(size):
             p[a], q[a] = max(basis.at[0].x[a], 0.0), max(basis.at[1].x[a], 0.0)
+        scale_rows(p, s.n)
+        scale_rows(q, s.n)
         if forbidden == s.n:
             bounds[0] = certify_inside(s, p, q)
             if bounds.upper - bounds.lower <= enough:
@@ -252,7 +255,7 @@ cdef Bounds _settle(Stage* s, Basis* basis, double* p, double* q, Py_ssize_t* en
     """
     cdef Bounds bounds
     cdef double most = s.price[0], least = s.price[0], total = 0.0, worth, unit, reach, enough
-    cdef Py_ssize_t d, k, n = s.n
+    cdef Py_ssize_t a, d, k, n = s.n
     cdef bint even
     entries[0] = 0
     worth = best_labelled(s.theta, n, s.labels, s.single_root, s.arc, s.label, s.heads, &s.work)
@@ -270,11 +273,16 @@ cdef Bounds _settle(Stage* s, Basis* basis, double* p, double* q, Py_ssize_t* en
     unit = most if even else 1.0
     k = _price(s, unit)
     _seed(s, unit, k)
-    if even and _undecided(s) * _CERTAIN >= n * n:
+    if even and k >= 0 and _undecided(s) * _CERTAIN >= n * n:
         if _pivot(s, basis, k, enough, p, q, &bounds):
             return bounds
         bounds.upper, bounds.lower = INFINITY, -INFINITY  # strategies may be those of a basis that was given up
     memset(s.take, 0, n * (n + 1) * s.labels)
+    # Entries must hold a tree. Those near the best of each row need not, where scores are far apart.
+    best_labelled(s.theta, n, s.labels, s.single_root, s.arc, s.label, s.heads, &s.work)
+    for d in range(n):
+        a = d * (n + 1) + s.heads[d]
+        s.take[a * s.labels + s.label[a]] = True
     take_near(s, reach)
     while bounds.upper - bounds.lower > enough:
         list_entries(s)
@@ -334,6 +342,10 @@ cdef class TreeSolver:
             forbidden += s.theta[a] == -INFINITY
         if entries and s.labels == 1 and forbidden == s.n:
             bounds = certify_inside(s, p, q)
+        elif entries and not (whole(p, s.n, size // s.n) and whole(q, s.n, size // s.n)):
+            bounds = _pure(
+                s, best_labelled(s.theta, s.n, s.labels, s.single_root, s.arc, s.label, s.heads, &s.work), p, q
+            )
         found.value, found.gap = offset + bounds.lower, max(bounds.upper - bounds.lower, 0.0)
         found.entropy, found.risk = bounds.entropy, bounds.risk
         return found

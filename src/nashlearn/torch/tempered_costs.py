@@ -70,8 +70,8 @@ def _descended(f: Tensor, L: Tensor, mu: Tensor) -> Tensor:
 
 
 def _fullest(p: Tensor) -> int:
-    """The largest number of options that a row plays."""
-    return int((p > 0).sum(1).amax())
+    """The largest number of options that a row plays, 1 at least."""
+    return max(1, int((p > 0).sum(1).amax())) if len(p) else 1
 
 
 def _played(p: Tensor, f: Tensor, L: Tensor, mu: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -232,7 +232,7 @@ def _load_expand(k: int, dtype: torch.dtype, wide: torch.dtype, label: torch.dty
     """Bring the kernels of :func:`expand` onto the device.
 
     A CUDA graph records them even where the steps before it had nothing to expand, and while a graph is recorded
-    nothing can be loaded.
+    nothing can be loaded. A ``target`` at an odd address would need others, which nobody has loaded.
     """
     bits = torch.zeros((1, row_bytes(k)), dtype=torch.uint8, device=device)
     target, one = torch.zeros(1, dtype=label, device=device), torch.ones(1, dtype=wide, device=device)

@@ -33,7 +33,7 @@ from numpy.lib import format as npy
 
 __all__ = ["Checkpoint", "Saved", "replacing"]
 
-_FORMAT = "nashlearn checkpoint 5"
+_FORMAT = "nashlearn checkpoint 6"
 _SECONDS = 3.0  # between two checkpoints at least,
 _SHARE = 0.05  # and of the time at most
 

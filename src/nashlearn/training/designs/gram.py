@@ -234,7 +234,8 @@ class Gram:
         if self.capacity < self.n or (self._slot >= 0).any():
             return
         everything = np.arange(self.n)
-        if self.kernel.gaussian and not sp.issparse(self.X):
+        narrow = self.X.shape[1] <= self.n  # a copy in double precision takes no more room than the matrix
+        if self.kernel.gaussian and narrow and not sp.issparse(self.X):
             pairs = self.kernel.bound(self.X, threads(1))
             self.run(partial(self._strip, pairs), ((start,) for start in range(0, self.n, _HIGH)))
         else:

@@ -300,7 +300,10 @@ class KernelProblem:
         terms = self.gram.n + self.span.k + EXTRA
         unit = self.game.unit + smoothing * (1.0 + float(np.log(self.span.k + 1.0)))  # of costs and of entropies
         reach = float(self.omega @ self.span.reach(scores))
-        by_scores = 4.0 * self.span.copies * wrong
+        # Coefficients of a dual point are omega / alpha at most; those of other candidates may have any size.
+        products = float(np.vdot(np.abs(C), np.abs(scores)))
+        norm = 0.5 * self.alpha * (float(np.abs(C).sum()) * wrong + terms * UNIT * products)
+        by_scores = 4.0 * self.span.copies * wrong + norm
         if Q is None:
             return rounding(terms, unit, reach) + by_scores
         outside = self.game.labels.outside(Q)

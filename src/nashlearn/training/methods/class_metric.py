@@ -13,7 +13,7 @@ import scipy.linalg as sl
 
 from nashlearn.kernels.tangents import tangent_diagonals
 from nashlearn.training.methods.hessian import DENSE_LIMIT
-from nashlearn.training.methods.tangents import kinked_rows
+from nashlearn.training.methods.tangents import PROBE, kinked_rows
 from nashlearn.training.problem import Problem
 
 __all__ = ["class_metric", "evaluations_between"]
@@ -21,6 +21,7 @@ __all__ = ["class_metric", "evaluations_between"]
 _ENOUGH = 5.0  # examples at a kink per weight, of which the blocks are made
 _RIDGE = 0.3  # of the mean of all diagonals is added to each: rows come into play, and few of them make a block
 _ROUNDED = 1e-9  # of the largest entry of a Jacobian is nothing but rounding
+_TANGENT = 4.0  # what an entry of the Jacobian of a row costs, in products
 _SOONEST, _PATIENCE = 7.0, 2.0  # evaluations between two metrics, at least, and in those that the second one costs
 
 
@@ -31,7 +32,8 @@ def evaluations_between(problem: Problem) -> float:
     if design.parts == 1 or design.size * m > DENSE_LIMIT**2:  # Newton's method has no more to do; or too much memory
         return np.inf
     rows = min(float(problem.n), _ENOUGH * design.size)
-    cost = 0.5 * m * m * (rows + design.size) / (2.0 * problem.n * problem.products)
+    cost = 0.5 * m * m * (rows + design.size) + _TANGENT * problem.k**2 * (rows + PROBE)
+    cost /= 2.0 * problem.n * problem.products
     return max(_SOONEST, _PATIENCE * cost)
 
 

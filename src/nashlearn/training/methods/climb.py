@@ -37,8 +37,9 @@ _LOOKS = 500  # looks at each example of a working set before Newton's method ta
 _OWN = 0.03  # part of the kernel's own diagonal that what examples have in common may add to it in visits
 _BLOCK = 512  # rows of a matrix that are changed at once
 _SPREAD = 64  # examples that share what an intercept is corrected by
-_IDLE = 10  # and where fewer are left that win anything,
-_FINER, _FINEST = 0.1, 1e-4  # even if it were these parts of what is worth a visit at first
+_IDLE = 10  # and where there are fewer, since none promises enough
+_FINER, _FINEST = 0.1, 1e-4  # what is enough falls by such factors, to this part of it at the least, before it does
+_STALLED = 0.5  # part of the last round's gap that such visits must get below, or Newton's method takes over too
 _SCALE = 0.3  # first smoothing of Newton's method, in units of the game's scale
 _NATURAL = 0.003  # and in units of the mean curvature of an example's own term in the dual, where that is more
 _FEW = 0.05  # part of a working set: with fewer new examples it is worth solving
@@ -64,7 +65,9 @@ class ClimbState:
     held : ndarray (k,)
         What the intercept should be, less what the coefficients make of it.
     fine : float
-        Part of the gain that is worth a visit at first which is now, since nothing won as much as that.
+        Factor on the gain below which visits stop. It falls when a round finds next to nothing to visit.
+    gap : float
+        Before the last round.
     """
 
     phase: ClassVar[str] = "climb"
@@ -75,6 +78,7 @@ class ClimbState:
     held: np.ndarray
     over: bool = False
     fine: float = 1.0
+    gap: float = np.inf
 
 
 class Candidate(NamedTuple):
@@ -212,7 +216,9 @@ def _sweep_set(
         game = problem.game.part(chosen)
         part = WorkingSet(game, span, run.alpha, K, truth, problem.omega[chosen], np.ascontiguousarray(outside))
         curvature = float(shares @ np.diagonal(K)) / chosen.size
-        shift = state.held / (chosen.size * float(K.mean())) if state.held.any() else state.held
+        mean = float(K.mean())
+        alike = mean > _OWN * float(np.diagonal(K).mean())  # else no equal change moves all scores alike
+        shift = state.held / (chosen.size * mean) if alike else np.zeros_like(state.held)
         found = newton_on_set(part, Q, shift, enough, max(state.mu, _NATURAL * curvature))
         Q, state.mu = found.Q, max(state.mu, found.mu)
         other = _with(problem, state, C, chosen, found.C)
@@ -229,8 +235,9 @@ def _sweep_set(
 def _passes(
     run: Run, state: ClimbState, C: np.ndarray, chosen: np.ndarray, Q: np.ndarray, near: np.ndarray, enough: float
 ) -> float:  # fmt: skip
-    """Greedy visits of the chosen examples, which overwrite ``Q`` and what the intercept is held at; the looks."""
-    problem, span = run.problem, run.problem.span
+    """Greedy visits of the chosen examples, which overwrite ``Q`` and what is held apart; the looks, 0 if stalled."""
+    problem, span, gap = run.problem, run.problem.span, run.progress.apparent_gap
+    stalled, state.gap = state.fine < 1.0 and gap > _STALLED * state.gap, gap
     part, sums = _part(problem, chosen), np.zeros(span.k)
     rows, W = span.square(part.K, state.KC[:, chosen], C)
     active, first, classes = span.lists(near[chosen])
@@ -241,11 +248,11 @@ def _passes(
     apart = part.common, state.held, sums, part.free, part.own
     loss, budget = problem.game.part(chosen).params.compiled(), float(_LOOKS * active.size)
     looks = greedy_passes(loss, *arrays, *apart, state.fine * most, _ENOUGH, budget)
-    while 0.0 < looks <= _IDLE * active.size and most > 0.0 and state.fine > _FINEST:
+    while not stalled and 0.0 < looks <= _IDLE * active.size and most > 0.0 and state.fine > 1.5 * _FINEST:
         state.fine *= _FINER
         looks += greedy_passes(loss, *arrays, *apart, state.fine * most, _ENOUGH, budget)
     state.held -= part.free * sums
-    return looks
+    return 0.0 if stalled else looks
 
 
 def _part(problem: KernelProblem, chosen: np.ndarray) -> Part:
@@ -286,7 +293,7 @@ def _shifted(problem: KernelProblem, state: ClimbState, C: np.ndarray) -> Candid
     mean = np.zeros((1, gram.n))
     error = problem.push(some, np.full((some.size, 1), 1.0 / some.size), mean)
     size = max(float(mean.mean()), gram.bias)
-    if not size > 0.0:
+    if not size > _OWN * float(gram.diagonal.mean()):
         return None
     step = state.held / size
     mixed = C.copy()

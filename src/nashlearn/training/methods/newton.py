@@ -9,10 +9,11 @@ only sees the examples at a kink, about as many as there are weights when ``mu``
 ``q``, so the method is exact in the limit, whatever ``alpha`` and ``mu`` are.
 
 Where there are many examples, the kinks of all make a function that is all but smooth even at the end: L-BFGS in the
-metric of the features' second moments [nocedal1980]_, with one ``mu`` throughout, comes to a gap of 1e-3 in a dozen or
-two evaluations, two passes over the data each. Most of them only bring the moments of ``q`` to ``-alpha w``: the
-weights settle long before, so that centres need not wait for the moments: a mixture of all strategies seen on the way
-(:mod:`nashlearn.training.methods.planes`) has better ones, and certifies.
+metric of the features' second moments, or of each class's own curvature
+(:mod:`nashlearn.training.methods.class_metric`) [nocedal1980]_, comes to a gap of 1e-3 in a dozen or two evaluations,
+two passes over the data each, with one ``mu`` unless that makes up nearly all of the gap. Most of them only bring the
+moments of ``q`` to ``-alpha w``: the weights settle long before, so that centres need not wait for the moments: a
+mixture of all strategies seen on the way (:mod:`nashlearn.training.methods.planes`) has better ones, and certifies.
 
 Once L-BFGS is slower than Newton's method would be, that takes over with a ``mu`` that falls. Far from the solution a
 random part of the examples at a kink is curvature enough. A Hessian, one Cholesky factorisation, then serves L-BFGS as

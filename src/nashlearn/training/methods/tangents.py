@@ -8,7 +8,10 @@ from nashlearn.kernels.tangents import packed_tangents
 from nashlearn.training.methods.hessian import Hessian
 from nashlearn.training.problem import Problem
 
-__all__ = ["Tangents", "kinked_rows"]
+__all__ = ["PROBE", "Tangents", "kinked_rows"]
+
+PROBE = 500  # rows by which the share at a kink is judged,
+_ROOM, _FEWEST = 1 << 23, 16  # fewer where their Jacobians would have more entries than this, but so many at least
 
 
 class Tangents(Hessian):
@@ -29,9 +32,10 @@ class Tangents(Hessian):
 def kinked_rows(
     problem: Problem, mu: float, Q: np.ndarray, tight: np.ndarray, enough: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """Rows among which ``enough`` are at a kink, judged by 500 of them; all rows where few would be spared."""
-    probe = rng.choice(problem.n, min(500, problem.n), replace=False)
-    packed = np.empty((problem.k * (problem.k + 1) // 2, probe.size))
+    """Rows among which ``enough`` are at a kink, judged by some of them; all rows where few would be spared."""
+    entries = problem.k * (problem.k + 1) // 2
+    probe = rng.choice(problem.n, min(PROBE, problem.n, max(_FEWEST, _ROOM // entries)), replace=False)
+    packed = np.empty((entries, probe.size))
     args = problem.loss, mu, problem.omega, Q, tight, probe, packed, probe.copy()
     need = enough / max(packed_tangents(*args) / probe.size, 0.02)
     if need > 0.7 * problem.n:
