@@ -139,8 +139,8 @@ def test_prox_where_rows_are_nearly_alike(exponent):
 @pytest.mark.parametrize("k", [2, 7])
 def test_both_ways_to_the_zero_one_step_agree(k):
     rng = np.random.default_rng(3)
-    for a in (0.1, 1.0, 10.0):
-        g = rng.normal(size=k)
+    for a in 10 * (0.1, 1.0, 10.0):
+        g = 3.0 * rng.normal(size=k)
         steps = []
         for game in (games.zero_one(k), games.zero_one(k, weights=np.ones(k)), games.cost(1.0 - np.eye(k))):
             q, p = np.full(k, 1.0 / k), np.empty(k)

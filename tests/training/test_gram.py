@@ -40,3 +40,17 @@ def test_what_examples_have_in_common_is_held_apart(bias):
     assert np.allclose(part.diagonal, np.diagonal(part.K), atol=1e-5)
     assert np.linalg.eigvalsh(part.K.astype(float)).min() > -1e-5
     assert part.K.mean() == pytest.approx(part.own, rel=1e-3) and part.own < 0.1 < K.mean()
+
+
+def test_coefficients_of_any_size_know_how_they_are_rounded():
+    """Scores that cancel leave nothing but rounding of the norm, which the objective may then lack."""
+    own, omega = gram(0.0), np.full(N, 1.0 / N)
+    problem = KernelProblem(own, np.zeros(N, int), omega, 1.0, games.zero_one(3), SpanPerClass(3))
+    K = rbf_kernel(X, gamma=WIDTH)
+    null = np.linalg.eigh(K)[1][:, :1]
+    for size in (1.0, 1e6, 1e12):
+        C = size * null * np.array([1.0, -1.0, 0.0])
+        exact = 0.5 * float((C.astype(np.longdouble) * (K.astype(np.longdouble) @ C.astype(np.longdouble))).sum())
+        rounded = 0.5 * float(np.vdot(C, problem.scores(C)))
+        assert abs(rounded - exact) <= problem.error(C)
+    assert problem.error(C) >= 1e-16 * size**2 * own.diagonal.mean()  # as large as what cancels is rounded

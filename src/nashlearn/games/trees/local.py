@@ -135,11 +135,12 @@ class LocalTrees:
 
     def best(self, scores: np.ndarray, made: Programme, sets: list[np.ndarray], whole: bool = False) -> np.ndarray:
         """A best vertex (dim,), or the best that is a tree where ``whole``; its cuts begin with those of ``sets``."""
-        k, m = len(self.parts), made.token.size
+        k, m, goal = len(self.parts), made.token.size, self.goal(scores, made)
+        goal /= min(float(np.abs(goal).max(initial=0.0)), 1.0) or 1.0  # the solver does not see differences of 1e-7
         while True:
             cuts = sparse.hstack([-sparse.csr_array(self.crossed(made, sets)), sparse.csr_array((len(sets), k))])
             found = linprog(
-                -self.goal(scores, made),
+                -goal,
                 sparse.vstack([made.least, cuts]),
                 np.concatenate([made.bound, -np.ones(len(sets))]),
                 made.rows,

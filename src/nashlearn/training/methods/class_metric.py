@@ -32,7 +32,7 @@ def evaluations_between(problem: Problem) -> float:
     if design.parts == 1 or design.size * m > DENSE_LIMIT**2:  # Newton's method has no more to do; or too much memory
         return np.inf
     rows = min(float(problem.n), _ENOUGH * design.size)
-    cost = 0.5 * m * m * (rows + design.size) + _TANGENT * problem.k**2 * (rows + PROBE)
+    cost = 0.5 * m * m * (rows + design.size) + _TANGENT * problem.k**2 * (rows + min(PROBE, problem.n))
     cost /= 2.0 * problem.n * problem.products
     return max(_SOONEST, _PATIENCE * cost)
 
