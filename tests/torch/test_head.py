@@ -247,8 +247,8 @@ def test_operators_pass_pytorchs_own_checks(smoothing, reduction):
     arguments = (h, weight, bias, target, None, *settings)
     found = torch.library.opcheck(torch.ops.nashlearn.linear_loss.default, arguments, test_utils=checks)
     assert found == dict.fromkeys(checks, "SUCCESS")
-    out, mass, bits, inverse, *_ = torch.ops.nashlearn.linear_loss(*arguments)
-    arguments = (torch.ones_like(out), h, weight, bias, target, None, mass, bits, inverse, *settings)
+    out, scale, _, bits, inverse, *_ = torch.ops.nashlearn.linear_loss(*arguments)
+    arguments = (torch.ones_like(out), h, weight, bias, target, scale, bits, inverse, smoothing, -100, [True] * 3)
     found = torch.library.opcheck(torch.ops.nashlearn.linear_loss_backward.default, arguments, test_utils=checks)
     assert found == dict.fromkeys(checks, "SUCCESS")
 

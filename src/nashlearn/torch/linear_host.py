@@ -6,13 +6,15 @@ The support of a row is kept as bits: class ``8 W t + W s + c`` is bit ``s`` of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from nashlearn.torch import host
-from nashlearn.torch.checks import counted_labels
+from nashlearn.torch.checks import counted_labels, shares
 
-__all__ = ["bags", "entries", "expand", "row_bytes", "scale", "support", "temper", "width"]
+__all__ = ["bags", "dot", "entries", "expand", "row_bytes", "scale", "scales", "support", "temper", "width"]
 
 _NO_PARAMS = torch.empty(0, dtype=torch.float64)
 _ROWS = 256
@@ -122,6 +124,25 @@ def temper(
         scores.copy_(change)
 
 
-def scale(x: Tensor, factor: Tensor) -> Tensor:
-    """``x`` times a number, in place."""
-    return x.mul_(factor)
+def scales(
+    target: Tensor, share: Tensor | None, ignore_index: int, mean: bool, kind: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """What multiplies the loss of each row, 0 where it does not count, and the mass by which that is divided.
+
+    For a ``mean`` that is the sum of the weights ``share``, 1 if there are none, of the rows that count; else 1.
+    """
+    counted = target != ignore_index
+    weights, mass = shares(counted, share, "mean" if mean else "sum", kind)
+    return (weights / mass).where(counted, 0.0), mass
+
+
+def dot(rows: Tensor, scale: Tensor, mass: Tensor, mean: bool, kind: torch.dtype) -> Tensor:
+    """The sum of ``rows * scale`` as this type, NaN for a mean over nothing."""
+    total = (rows * scale).sum()
+    return (total * (mass[0] / mass[0]) if mean else total).to(kind)
+
+
+def scale(tensors: Sequence[Tensor], factor: Tensor) -> None:
+    """Tensors times a number, in place."""
+    for x in tensors:
+        x.mul_(factor)

@@ -7,13 +7,15 @@ not reduced, or asked for a second time, scores are made again.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from nashlearn.torch import linear_exact, linear_host, linear_tempered
-from nashlearn.torch.checks import shares, sum_type
+from nashlearn.torch.checks import sum_type
 from nashlearn.torch.linear_products import accumulator, primitives
 from nashlearn.torch.operators import once, operator
 from nashlearn.torch.ops import current
@@ -21,9 +23,20 @@ from nashlearn.torch.ops import current
 __all__ = ["linear_loss"]
 
 
-def _filled(gradients: tuple[Tensor | None, ...], like: Tensor) -> tuple[Tensor, ...]:
+def _filled(gradients: Sequence[Tensor | None], like: Tensor) -> tuple[Tensor, ...]:
     """Operators return tensors; an empty one stands for a gradient that nobody needs."""
     return tuple(like.new_empty(0) if gradient is None else gradient for gradient in gradients)
+
+
+@contextmanager
+def _as_given(device_type: str) -> Iterator[None]:
+    """Without autocast, which has had its say."""
+    enabled = torch.is_autocast_enabled(device_type)
+    torch.set_autocast_enabled(device_type, False)
+    try:
+        yield
+    finally:
+        torch.set_autocast_enabled(device_type, enabled)
 
 
 @torch.no_grad()
@@ -31,24 +44,26 @@ def _forward(
     h: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, share: Tensor | None,
     smoothing: float, ignore_index: int, reduction: str, wide: bool, needs: list[bool],
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """Loss, mass of the rows, bits and inverse sizes of the supports, gradients: the ones there are, the rest empty."""
-    bits, inverse = h.new_empty((0, 0), dtype=torch.uint8), h.new_empty(0, dtype=sum_type(h.dtype))
-    gradients: tuple[Tensor | None, ...] = (None, None, None)
-    with torch.autocast(h.device.type, enabled=False), current(h.device):
+    """Loss, scale of the rows and its mass, bits and inverse sizes of the supports, gradients; what is not, is empty.
+
+    The bits belong to the exact loss, the gradients to a tempered one that is reduced.
+    """
+    kind, mean, made = sum_type(h.dtype), reduction == "mean", smoothing > 0 and reduction != "none"
+    at = primitives(h.device)
+    gradients: Sequence[Tensor | None] = (None, None, None)
+    with _as_given(h.device.type), current(h.device):
+        scale, mass = at.scales(target, share, ignore_index, mean, kind)
         if smoothing > 0:
-            weights, mass = shares(target != ignore_index, share, reduction, sum_type(h.dtype))
-            scale = weights / mass if _folded(h.dtype) else weights
-            made = scale if any(needs) and reduction != "none" else None
-            rows, *found = linear_tempered.losses_and_gradients(
-                h, weight, bias, target, ignore_index, smoothing, made, needs
+            bits, inverse = h.new_empty((0, 0), dtype=torch.uint8), h.new_empty(0, dtype=kind)
+            by = (scale if _folded(h.dtype) else scale * mass) if made and any(needs) else None
+            rows, *gradients = linear_tempered.losses_and_gradients(
+                h, weight, bias, target, ignore_index, smoothing, by, needs
             )
-            gradients = tuple(found)
         else:
             rows, bits, inverse = linear_exact.forward(h, weight, bias, target, ignore_index, any(needs))
-            # Asked for while the device is at work.
-            weights, mass = shares(target != ignore_index, share, reduction, sum_type(h.dtype))
-    out = rows * weights if reduction == "none" else (rows * weights).sum() / mass[0]
-    return out.to(sum_type(h.dtype) if wide else h.dtype), mass, bits, inverse, *_filled(gradients, h)
+        out_kind = kind if wide else h.dtype
+        out = (rows * scale).to(out_kind) if reduction == "none" else at.dot(rows, scale, mass, mean, out_kind)
+    return out, scale, mass, bits, inverse, *_filled(gradients, h)
 
 
 def _folded(dtype: torch.dtype) -> bool:
@@ -58,22 +73,17 @@ def _folded(dtype: torch.dtype) -> bool:
 
 @torch.no_grad()
 def _backward(
-    grad: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, share: Tensor | None,
-    mass: Tensor, bits: Tensor, inverse: Tensor,
-    smoothing: float, ignore_index: int, reduction: str, wide: bool, needs: list[bool],
+    grad: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor,
+    scale: Tensor, bits: Tensor, inverse: Tensor, smoothing: float, ignore_index: int, needs: list[bool],
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    counted = target != ignore_index
-    weights, _ = shares(counted, share, "sum", sum_type(h.dtype))
-    scale = (weights * grad.to(weights.dtype) / mass).where(counted, 0.0)
-    gradients: tuple[Tensor | None, ...]
-    with torch.autocast(h.device.type, enabled=False), current(h.device):
+    by = (scale * grad.to(scale.dtype)).where(target != ignore_index, 0.0)
+    gradients: Sequence[Tensor | None]
+    with _as_given(h.device.type), current(h.device):
         if smoothing > 0:
-            _, *found = linear_tempered.losses_and_gradients(
-                h, weight, bias, target, ignore_index, smoothing, scale, needs
-            )
-            gradients = tuple(None if x is None else x.to(h.dtype) for x in found)
+            found = linear_tempered.losses_and_gradients(h, weight, bias, target, ignore_index, smoothing, by, needs)
+            gradients = [None if x is None else x.to(h.dtype) for x in found[1:]]
         else:
-            gradients = linear_exact.backward(scale, h, weight, target, ignore_index, bits, inverse, needs)
+            gradients = linear_exact.backward(by, h, weight, target, ignore_index, bits, inverse, needs)
     return _filled(gradients, h)
 
 
@@ -86,7 +96,7 @@ def _fake_forward(
     exact = not smoothing > 0
     bits = h.new_empty((n, linear_host.row_bytes(k)) if exact and any(needs) else (0, 0), dtype=torch.uint8)
     inverse = h.new_empty((n,) if exact else (0,), dtype=sum_type(h.dtype))
-    mass = h.new_empty((1,), dtype=sum_type(h.dtype))
+    scale, mass = (h.new_empty((many,), dtype=sum_type(h.dtype)) for many in (n, 1))
     made = not exact and reduction != "none"
     kind = accumulator(h.dtype, n, k) if made else h.dtype
     shapes = ((n, d), (k, d), (k,))
@@ -94,7 +104,7 @@ def _fake_forward(
         h.new_empty(shape, dtype=kind) if made and need else h.new_empty((0,))
         for shape, need in zip(shapes, needs, strict=True)
     )
-    return out, mass, bits, inverse, *gradients
+    return out, scale, mass, bits, inverse, *gradients
 
 
 def _fake_backward(grad: Tensor, h: Tensor, weight: Tensor, *others: Any) -> tuple[Tensor, ...]:
@@ -104,17 +114,17 @@ def _fake_backward(grad: Tensor, h: Tensor, weight: Tensor, *others: Any) -> tup
 
 # The backward pass reads a number from the device, which a CUDA graph cannot.
 _TAGS = tuple(tag for tag in (getattr(torch.Tag, "cudagraph_unsafe", None),) if tag is not None)
-_SETTINGS = "float smoothing, int ignore_index, str reduction, bool wide, bool[] needs"
 _solve = operator(
-    f"linear_loss(Tensor h, Tensor weight, Tensor? bias, Tensor target, Tensor? share, {_SETTINGS})"
-    " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    "linear_loss(Tensor h, Tensor weight, Tensor? bias, Tensor target, Tensor? share, float smoothing,"
+    " int ignore_index, str reduction, bool wide, bool[] needs)"
+    " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
     _forward,
     _fake_forward,
     tags=_TAGS,
 )
 _differentiate = operator(
-    "linear_loss_backward(Tensor grad, Tensor h, Tensor weight, Tensor? bias, Tensor target, Tensor? share,"
-    f" Tensor mass, Tensor bits, Tensor inverse, {_SETTINGS}) -> (Tensor, Tensor, Tensor)",
+    "linear_loss_backward(Tensor grad, Tensor h, Tensor weight, Tensor? bias, Tensor target, Tensor scale,"
+    " Tensor bits, Tensor inverse, float smoothing, int ignore_index, bool[] needs) -> (Tensor, Tensor, Tensor)",
     _backward,
     _fake_backward,
     tags=_TAGS,
@@ -129,32 +139,33 @@ class _LinearLoss(torch.autograd.Function):
         ctx: Any, h: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, share: Tensor | None, settings: tuple
     ) -> Tensor:
         compiled = torch.compiler.is_compiling()
-        out, mass, bits, inverse, *made = _solve(h, weight, bias, target, share, *settings)
-        ctx.save_for_backward(h, weight, bias, target, share, mass, bits, inverse, *(made if compiled else ()))
+        out, scale, mass, bits, inverse, *made = _solve(h, weight, bias, target, share, *settings)
+        ctx.save_for_backward(h, weight, bias, target, scale, bits, inverse, mass, *(made if compiled else ()))
         ctx.settings = settings
         ctx.made = None if compiled else made
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        saved, (smoothing, _, reduction, _, needs) = ctx.saved_tensors, ctx.settings
-        made = saved[8:] if torch.compiler.is_compiling() else ctx.made
+        (*saved, mass), made = ctx.saved_tensors[:8], ctx.saved_tensors[8:] or ctx.made
+        smoothing, ignore_index, reduction, _, needs = ctx.settings
         ctx.made = None  # the gradients are handed over: who asks again has them made again
+        h = saved[0]
         if smoothing > 0 and reduction != "none" and made is not None:
-            h, mass = saved[0], saved[5]
-            factor = grad if _folded(h.dtype) else grad.to(mass.dtype) / mass[0]
-            found = tuple(_scaled(x, factor, h.dtype) for x in made)
+            found = _scaled(made, grad if _folded(h.dtype) else grad.to(mass.dtype) / mass[0], h.dtype)
         else:
-            found = _differentiate(grad, *saved[:8], *ctx.settings)
-        gradients = (once(x, saved[0]) if need else None for x, need in zip(found, needs, strict=True))
+            found = _differentiate(grad, *saved, smoothing, ignore_index, needs)
+        gradients = (once(x, h) if need else None for x, need in zip(found, needs, strict=True))
         return *gradients, None, None, None
 
 
-def _scaled(gradient: Tensor, factor: Tensor, dtype: torch.dtype) -> Tensor:
-    """The gradient times a number on the device, in its own room where the type allows."""
-    if torch.compiler.is_compiling() or gradient.dtype != dtype:
-        return (gradient * factor).to(dtype)
-    return primitives(gradient.device).scale(gradient, factor)
+def _scaled(gradients: Sequence[Tensor], factor: Tensor, dtype: torch.dtype) -> Sequence[Tensor]:
+    """The gradients times a number on the device, in their own room where the type allows."""
+    if torch.compiler.is_compiling() or any(x.dtype != dtype for x in gradients):
+        return [(x * factor).to(dtype) for x in gradients]
+    with current(factor.device):
+        primitives(factor.device).scale(gradients, factor)
+    return gradients
 
 
 linear_loss = _LinearLoss.apply

@@ -45,7 +45,7 @@ def losses_and_gradients(
     rows = h.new_empty(n, dtype=wide)
     dh = h.new_empty(h.shape, dtype=total) if scale is not None and needs[0] else None
     dw = weight.new_empty(weight.shape, dtype=total) if scale is not None and needs[1] else None
-    db = weight.new_zeros(k, dtype=wide) if scale is not None and needs[2] else None
+    db = weight.new_zeros(k, dtype=wide) if scale is not None and needs[2] and n == 0 else None
     at, skip, large = primitives(h.device), False, n * d * k >= _WORTH_A_LOOK
     for part, chunk in score_chunks(h, weight, bias, _rows(n, d, k)):
         first = part.start == 0
@@ -55,8 +55,9 @@ def losses_and_gradients(
             continue
         look = first and large and live is not None and part.stop < n and not capturing(h.device)
         alive = arriving(live.float().mean()) if look else None
-        if db is not None:
-            db += chunk.sum(0, dtype=wide)
+        if needs[2]:
+            own = chunk.sum(0, dtype=wide)
+            db = own if db is None else db.add_(own)
         if skip:
             at.live_products(chunk, live, h[part], weight, None if dh is None else dh[part], dw)
             continue

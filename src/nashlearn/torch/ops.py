@@ -14,12 +14,12 @@ from __future__ import annotations
 from contextlib import nullcontext
 from functools import cache
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from nashlearn.torch import device_costs, host, nvrtc, pivots, replies, tempered
+from nashlearn.torch import device_costs, host, nvrtc, pivots, repeated, replies, tempered
 from nashlearn.torch.checks import counted_labels, shares, sum_type
 from nashlearn.torch.operators import once, operator, transformed
 
@@ -266,64 +266,6 @@ operator(f"strategy({_GAME}) -> Tensor", _strategy, _fake_strategy)
 operator(f"probabilities({_GAME}) -> Tensor", _probabilities, _fake_probabilities)
 
 
-class _Step(NamedTuple):
-    """A reduced loss and its gradient on CUDA, for rows like those of an earlier step: room and launches.
-
-    Where kernels are shorter than launches all that Python does counts, most of all in the backward pass, which PyTorch
-    runs in a thread of its own.
-    """
-
-    room: tuple[tuple[torch.Size, torch.dtype], ...]  # of the three outputs
-    launches: Any
-
-    def forward(self, scores: Tensor, target: Tensor, weight: Tensor | None) -> tuple[list[Tensor], tuple] | None:
-        """The three outputs, and addresses for the backward pass; None where tensors are not as usual."""
-        given = scores.data_ptr(), target.data_ptr(), 0 if weight is None else weight.data_ptr(), 0
-        straight = scores.is_contiguous() and target.is_contiguous()
-        if not (straight and scores.get_device() == torch.cuda.current_device() and kernels("launches").usual(given)):
-            return None
-        outputs = [scores.new_empty(shape, dtype=kind) for shape, kind in self.room]
-        out, support, numbers = [one.data_ptr() for one in outputs]
-        self.launches.forward((*given, out, support, numbers))
-        self.launches.total((numbers, out))
-        return outputs, (*given, support, numbers)
-
-    def backward(self, grad: Tensor, scores: Tensor, given: tuple) -> Tensor | None:
-        """The gradient; None for a ``grad`` that is part of another tensor, since it may begin anywhere there."""
-        address = grad.data_ptr()
-        if address & 15:
-            return None
-        out = torch.empty_like(scores)
-        self.launches.backward((address, *given, out.data_ptr()))
-        return out
-
-
-_STEPS: dict[tuple, _Step] = {}  # found again by what they depend on
-_MOST_STEPS = 1024
-
-
-def _alike(scores: Tensor, target: Tensor, weight: Tensor | None, settings: tuple) -> tuple:
-    """What a step depends on."""
-    kind = None if weight is None else weight.dtype
-    return scores.shape, scores.dtype, scores.get_device(), target.dtype, kind, settings
-
-
-def _remember(grad: Tensor, saved: tuple, settings: tuple) -> None:
-    """Keep a step whose launches have been, ``saved`` for a backward pass that has; ``grad`` is like the loss."""
-    scores, target, weight, params, support, numbers = saved
-    loss, price, smoothing, ignore_index, reduction, _ = settings
-    plan = _plan(scores.device.type, loss, price, scores.shape[1], scores.dtype, params.numel(), smoothing > 0)
-    if plan is None or params.numel() or reduction == "none" or not len(scores):
-        return
-    tensors = (scores, target, weight, None, grad, support, numbers)
-    launches = kernels("rows").step(plan, tensors, ignore_index, reduction == "mean", smoothing)
-    if launches is not None:
-        if len(_STEPS) >= _MOST_STEPS:
-            _STEPS.clear()
-        room = tuple((one.shape, one.dtype) for one in (grad, support, numbers))
-        _STEPS[_alike(scores, target, weight, settings)] = _Step(room, launches)
-
-
 class _Loss(torch.autograd.Function):
     """``F(scores) - scores_y`` with gradient ``q - y``."""
 
@@ -331,24 +273,29 @@ class _Loss(torch.autograd.Function):
     def forward(
         ctx: Any, scores: Tensor, target: Tensor, weight: Tensor | None, params: Tensor, settings: tuple
     ) -> Tensor:  # fmt: skip
-        step, played = None, None
-        if not torch.compiler.is_compiling():
-            step = _STEPS.get(_alike(scores, target, weight, settings))
-            played = None if step is None or params.numel() else step.forward(scores, target, weight)
-        outputs, given = played or (_solve(scores, target, weight, params, *settings), None)
-        ctx.save_for_backward(scores, target, weight, params, *outputs[1:])
-        ctx.settings, ctx.step, ctx.given = settings, step, given
-        return outputs[0]
+        out, support, numbers = _solve(scores, target, weight, params, *settings)
+        ctx.save_for_backward(scores, target, weight, params, support, numbers)
+        ctx.settings = settings
+        return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        saved = ctx.saved_tensors
-        change = ctx.step.backward(grad, saved[0], ctx.given) if ctx.given else None
-        if change is None:
-            change = _differentiate(grad, *saved, *ctx.settings[:5])
-            if ctx.step is None and not torch.compiler.is_compiling():
-                _remember(grad, saved, ctx.settings)
+        saved, settings = ctx.saved_tensors, ctx.settings
+        change = _differentiate(grad, *saved, *settings[:5])
+        scores, target, weight, params, *_ = saved
+        if not torch.compiler.is_compiling() and not repeated.known(scores, target, weight, settings):
+            (loss, price, smoothing, *_), k = settings, scores.shape[1]
+            plan = _plan(scores.device.type, loss, price, k, scores.dtype, params.numel(), smoothing > 0)
+            if plan is not None:
+                repeated.remember(plan, kernels("rows"), grad, saved, settings)
         return once(change, saved[0]), None, None, None, None
+
+
+def loss(scores: Tensor, target: Tensor, weight: Tensor | None, params: Tensor, settings: tuple) -> Tensor:
+    """Losses of rows; ``settings`` are name, price, smoothing, ignore_index, reduction, and if the result is wide."""
+    if not params.numel() and (answer := repeated.again(scores, target, weight, settings)) is not None:
+        return answer
+    return _Loss.apply(scores, target, weight, params, settings)
 
 
 class _Each(torch.autograd.Function):
@@ -391,6 +338,5 @@ def each(scores: Tensor, target: Tensor, params: Tensor, game: tuple) -> Tensor:
     return loss(scores, target, None, params, settings)
 
 
-loss = _Loss.apply
 strategy = torch.ops.nashlearn.strategy
 probabilities = torch.ops.nashlearn.probabilities

@@ -30,6 +30,11 @@ class Specification(NamedTuple):
     n_labels: int | None = None
 
     @property
+    def plain(self) -> bool:
+        """Whether name and price say all."""
+        return self.n_labels is None and not self.params.numel()
+
+    @property
     def answers_by_scores(self) -> bool:
         """Whether the largest score always has the largest ``p``: all mistakes cost the same."""
         return self.name == "zero_one" and bool((self.params == self.params[:1]).all())

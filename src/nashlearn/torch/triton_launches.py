@@ -15,7 +15,7 @@ __all__ = ["Launch", "Launcher", "halves", "usual"]
 
 
 class Launch(NamedTuple):
-    """A launch that lacks nothing but the addresses of its tensors."""
+    """A launch that lacks nothing but the addresses of its tensors; ``stream`` finds the current one of a device."""
 
     run: Any
     programs: int
@@ -23,10 +23,11 @@ class Launch(NamedTuple):
     function: Any
     metadata: Any
     others: tuple
+    stream: Any
 
     def __call__(self, addresses: Sequence[int]) -> None:
         """Launch on the current stream."""
-        stream = triton.runtime.driver.active.get_current_stream(self.device)
+        stream = self.stream(self.device)
         self.run(
             self.programs, 1, 1, stream, self.function, self.metadata, None, None, None, *addresses, *self.others
         )  # fmt: skip
@@ -69,7 +70,8 @@ class Launcher:
         if found is None or max(n, *map(abs, integers)) >> 31:
             return None
         others = self._others(n, integers, choice, smoothing)
-        return Launch(found.run, self._programs(n), key[0], found.function, found.packed_metadata, others)
+        stream = triton.runtime.driver.active.get_current_stream
+        return Launch(found.run, self._programs(n), key[0], found.function, found.packed_metadata, others, stream)
 
     def _programs(self, n: int) -> int:
         return -(-n // self.rows) * self.parts

@@ -17,10 +17,11 @@ from triton.language.extra import libdevice
 from nashlearn.torch.linear_host import row_bytes, width
 from nashlearn.torch.triton_launches import Launcher
 from nashlearn.torch.triton_rows import kernel
-from nashlearn.torch.triton_tempered import live_products, scale, temper
+from nashlearn.torch.triton_scales import dot, scale, scales
+from nashlearn.torch.triton_tempered import live_products, temper
 from nashlearn.torch.triton_thresholds import long_rows
 
-__all__ = ["bags", "entries", "expand", "live_products", "scale", "support", "temper"]
+__all__ = ["bags", "dot", "entries", "expand", "live_products", "scale", "scales", "support", "temper"]
 
 _WORDS = 1024  # of 32 bits, that a program lists at a time
 _PIECE = 512  # entries that one program sums, of a class that many rows play

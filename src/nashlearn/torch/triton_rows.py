@@ -15,7 +15,7 @@ import torch
 import triton
 import triton.language as tl
 
-from nashlearn.torch.triton_launches import Launch, Launcher
+from nashlearn.torch.triton_launches import Launch, Launcher, usual
 
 __all__ = [
     "LOG2_E",
@@ -40,6 +40,7 @@ __all__ = [
     "tile",
     "tile_gradient",
     "total",
+    "usual",
 ]
 
 WIDEST = 8192

@@ -20,12 +20,62 @@ from nashlearn.torch.triton_launches import Launcher
 from nashlearn.torch.triton_rows import LOG2_E, kernel, number, outcome
 from nashlearn.torch.triton_thresholds import LANES, packed
 
-__all__ = ["BLOCK", "live_products", "scale", "temper"]
+__all__ = ["BLOCK", "live_products", "temper"]
 
 BLOCK = 128
 _CLASSES = 2048  # whose change a program makes at a time
 _LONG = 2**16  # classes
+_RANGE = tl.constexpr(64.0)  # of exponents: more than lie between 1 and what is negligible
 _REGISTERS = 64  # of a thread at most: more programs at once then hide the loads
+
+
+@triton.jit
+def _saturated(x, slope, begin):
+    """``begin + slope x``, cut off at 0 and 1; 0 where it is not a number."""
+    return tl.inline_asm_elementwise(
+        "fma.rn.sat.f32 $0, $1, $2, $3;", "=f,f,f,f", [x, slope, begin], tl.float32, True, 1
+    )
+
+
+@triton.jit
+def _shares(v, steep, level, least, main, FLUSH: tl.constexpr):
+    """``2^min(v steep - level, 0) main``, 0 where the power is below ``2^least``.
+
+    ``FLUSH`` has the device make both cuts while it computes: the exponent is kept within its bounds as a number
+    between 0 and 1, and moved to where numbers that are too small vanish. Then nothing that is not a number arrives
+    but by ``main``.
+    """
+    if FLUSH:
+        below = _saturated(v, steep * (-1.0 / _RANGE), level * (1.0 / _RANGE))
+        return tl.exp2(tl.fma(below, -_RANGE, -126.0 - least)) * tl.exp2(126.0 + least) * main
+    else:
+        e = tl.exp2(tl.minimum(v * steep - level, 0.0, propagate_nan=tl.PropagateNan.ALL))
+        return tl.where((e < tl.exp2(least)) | (main == 0.0), 0.0, e * main)
+
+
+@triton.jit
+def _change(
+    scores, live, row, y, first, top, steep, level, least, main, LOOK: tl.constexpr, K: tl.constexpr,
+    COLUMNS: tl.constexpr, BLOCK: tl.constexpr, C: tl.constexpr, MASKED: tl.constexpr,
+    FLUSH: tl.constexpr,
+):  # fmt: skip
+    """Write ``q * share`` in the place of the scores of ``C`` classes, and see which blocks of them are alive."""
+    j = first + tl.arange(0, C)
+    if MASKED:
+        x = tl.load(scores + j, mask=j < K, other=float("-inf"))
+    else:
+        x = tl.load(scores + j)
+    change = _shares(x.to(main.dtype) - top, steep, level, least, main, FLUSH)
+    if MASKED:
+        tl.store(scores + j, change.to(scores.dtype.element_ty), mask=j < K)
+    else:
+        tl.store(scores + j, change.to(scores.dtype.element_ty))
+    if LOOK:
+        found = ((j < K) & ((change != 0.0) | (j == y))).to(tl.int32)
+        found = tl.max(tl.reshape(found, (C // BLOCK, BLOCK)), 1)
+        column = first // BLOCK + tl.arange(0, C // BLOCK)
+        there = (found > 0) & (column < COLUMNS)
+        tl.atomic_max(live + row // BLOCK * COLUMNS + column, found, mask=there, sem="relaxed")
 
 
 @kernel()
@@ -46,35 +96,32 @@ def _temper(
     loss, _ = outcome(scores, target, None, one, row + one, here, top, above, ignore_index, K)
     tl.store(rows + row + one, loss, mask=here)
     if share is not None:
+        FLUSH: tl.constexpr = PACKED and scores.dtype.element_ty != ACC
         y = tl.load(target + row)
         counted = y != ignore_index
         by = tl.where(counted, tl.load(share + row), 0.0)
-        # All in powers of two, and the label apart: a few instructions for each class.
-        steep = LOG2_E / mu
-        level, negligible, main = t * steep, LEAST * mass, by / mass
+        # A row that does not count has a change of 0, whatever its scores are.
+        steep = tl.where(counted, LOG2_E / mu, 0.0)
+        level = tl.where(counted, t * steep, 0.0)
+        least = tl.where(counted, tl.floor(tl.log2(LEAST * mass)), 0.0)
+        main = tl.where(counted, by / mass, 0.0)
         known = (y >= 0) & (y < K)
         label = tl.where(known, y, 0)
         own = tl.load(scores + label).to(ACC) - top
         tl.debug_barrier()  # the label's score has been read
-        last: tl.constexpr = (K + C - 1) // C * C - C
-        for back in range(0, K, C):  # the last scores read are the ones still in cache
-            first = last - back
-            j = first + tl.arange(0, C)
-            v = tl.load(scores + j, mask=j < K, other=float("-inf")).to(ACC) - top
-            e = tl.exp2(tl.minimum(v * steep - level, 0.0, propagate_nan=tl.PropagateNan.ALL))
-            e = tl.where(e < negligible, 0.0, e)
-            change = tl.where(counted, e * main, 0.0)
-            tl.store(scores + j, change.to(scores.dtype.element_ty), mask=j < K)
-            if LOOK:
-                found = (counted & (j < K) & ((e != 0.0) | (j == y))).to(tl.int32)
-                found = tl.max(tl.reshape(found, (C // BLOCK, BLOCK)), 1)
-                column = first // BLOCK + tl.arange(0, C // BLOCK)
-                there = (found > 0) & (column < COLUMNS)
-                tl.atomic_max(live + row // BLOCK * COLUMNS + column, found, mask=there, sem="relaxed")
+        last: tl.constexpr = K // C * C
+        if last < K:
+            _change(
+                scores, live, row, y, last, top, steep, level, least, main, LOOK, K, COLUMNS, BLOCK, C, True, FLUSH
+            )  # fmt: skip
+        for back in range(0, last, C):  # the last scores read are the ones still in cache
+            _change(
+                scores, live, row, y, last - C - back, top, steep, level, least, main,
+                LOOK, K, COLUMNS, BLOCK, C, False, FLUSH,
+            )  # fmt: skip
         tl.debug_barrier()  # the label's place has been written
-        e = tl.exp2(tl.minimum(own * steep - level, 0.0, propagate_nan=tl.PropagateNan.ALL))
-        e = tl.where(e < negligible, 0.0, e)
-        tl.store(scores + label, (e * main - by).to(scores.dtype.element_ty), mask=counted & known)
+        change = _shares(own, steep, level, least, main, FLUSH) - by
+        tl.store(scores + label, change.to(scores.dtype.element_ty), mask=counted & known)
 
 
 @cache
@@ -158,20 +205,3 @@ def live_products(
         _live_multiply(change, weight.contiguous(), dh, live, add=False)
     if dw is not None:
         _live_multiply(change.t(), h.contiguous(), dw, live.t().contiguous(), add=True)
-
-
-@triton.jit
-def _scale(x, factor, n, SIZE: tl.constexpr):
-    WIDE: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
-    by = tl.load(factor)
-    if by != 1.0:
-        at = tl.program_id(0).to(tl.int64) * SIZE + tl.arange(0, SIZE)
-        value = tl.load(x + at, mask=at < n).to(WIDE) * by.to(WIDE)
-        tl.store(x + at, value.to(x.dtype.element_ty), mask=at < n)
-
-
-def scale(x: Tensor, factor: Tensor) -> Tensor:
-    """``x`` times a number on the device, in place; 1, the usual one, costs nothing."""
-    if x.numel():
-        _scale[(triton.cdiv(x.numel(), 8192),)](x, factor, x.numel(), 8192)
-    return x

@@ -158,28 +158,48 @@ def _insert(a, b, c, d, x, PACKED: tl.constexpr):
 
 
 @triton.jit
+def _insert_step(
+    scores, a, b, c, d, rest, some, steep, start, K: tl.constexpr, LANES: tl.constexpr, PACKED: tl.constexpr,
+    TEMPERED: tl.constexpr, MASKED: tl.constexpr, ACC: tl.constexpr,
+):  # fmt: skip
+    """The next four scores of each lane, all loads in flight before the first is used."""
+    j = start + tl.arange(0, LANES)
+    if MASKED:
+        w = tl.load(scores + j, mask=j < K, other=float("-inf"))
+        x = tl.load(scores + j + LANES, mask=j + LANES < K, other=float("-inf"))
+        y = tl.load(scores + j + 2 * LANES, mask=j + 2 * LANES < K, other=float("-inf"))
+        z = tl.load(scores + j + 3 * LANES, mask=j + 3 * LANES < K, other=float("-inf"))
+    else:
+        w, x = tl.load(scores + j), tl.load(scores + j + LANES)
+        y, z = tl.load(scores + j + 2 * LANES), tl.load(scores + j + 3 * LANES)
+    a, b, c, d, w = _insert(a, b, c, d, w, PACKED)
+    a, b, c, d, x = _insert(a, b, c, d, x, PACKED)
+    a, b, c, d, y = _insert(a, b, c, d, y, PACKED)
+    a, b, c, d, z = _insert(a, b, c, d, z, PACKED)
+    if TEMPERED:
+        rest += tl.exp2((w.to(ACC) - some) * steep) + tl.exp2((x.to(ACC) - some) * steep)
+        rest += tl.exp2((y.to(ACC) - some) * steep) + tl.exp2((z.to(ACC) - some) * steep)
+    return a, b, c, d, rest
+
+
+@triton.jit
 def _four_largest(
     scores, some, steep, K: tl.constexpr, LANES: tl.constexpr, PACKED: tl.constexpr, TEMPERED: tl.constexpr,
     ACC: tl.constexpr,
 ):  # fmt: skip
     """The four largest of each lane, sorted; if ``TEMPERED`` also the sum of ``2^((f - some) steep)`` of the rest."""
-    lane = tl.arange(0, LANES)
     rest = tl.zeros((LANES,), ACC)
     a = tl.full((LANES,), float("-inf"), ACC).to(scores.dtype.element_ty)
     b, c, d = a, a, a
-    for start in range(0, K, 4 * LANES):  # four loads in flight
-        j = start + lane
-        w = tl.load(scores + j, mask=j < K, other=float("-inf"))
-        x = tl.load(scores + j + LANES, mask=j + LANES < K, other=float("-inf"))
-        y = tl.load(scores + j + 2 * LANES, mask=j + 2 * LANES < K, other=float("-inf"))
-        z = tl.load(scores + j + 3 * LANES, mask=j + 3 * LANES < K, other=float("-inf"))
-        a, b, c, d, w = _insert(a, b, c, d, w, PACKED)
-        a, b, c, d, x = _insert(a, b, c, d, x, PACKED)
-        a, b, c, d, y = _insert(a, b, c, d, y, PACKED)
-        a, b, c, d, z = _insert(a, b, c, d, z, PACKED)
-        if TEMPERED:
-            rest += tl.exp2((w.to(ACC) - some) * steep) + tl.exp2((x.to(ACC) - some) * steep)
-            rest += tl.exp2((y.to(ACC) - some) * steep) + tl.exp2((z.to(ACC) - some) * steep)
+    whole: tl.constexpr = K // (4 * LANES) * (4 * LANES)
+    for start in range(0, whole, 4 * LANES):
+        a, b, c, d, rest = _insert_step(
+            scores, a, b, c, d, rest, some, steep, start, K, LANES, PACKED, TEMPERED, False, ACC
+        )
+    if whole < K:
+        a, b, c, d, rest = _insert_step(
+            scores, a, b, c, d, rest, some, steep, whole, K, LANES, PACKED, TEMPERED, True, ACC
+        )
     return a.to(ACC), b.to(ACC), c.to(ACC), d.to(ACC), rest
 
 
