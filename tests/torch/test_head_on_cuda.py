@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="needs the extra [torch]")
 from head_cases import assert_near, both_losses, draw, needs_cuda, on_scores  # noqa: E402
 
 import nashlearn.torch as nt  # noqa: E402
-from nashlearn.torch import linear_tempered  # noqa: E402
+from nashlearn.torch import linear_products, linear_tempered  # noqa: E402
 
 
 @needs_cuda
@@ -53,11 +53,16 @@ def test_dead_blocks_cost_at_most_one_rounding(dtype, monkeypatch):
         bias.sub_(40 * (torch.arange(k, device="cuda") // 256 % 4 != 1))
     target.copy_(target.where(target == -100, target % 256 + 256))
     leaves = (h, weight, bias)
-    found = {}
+    found, skipped, at = {}, [], linear_products.primitives(h.device)
+    skipping = at.live_products
+    monkeypatch.setattr(at, "live_products", lambda *given: skipped.append(share) or skipping(*given))
+    monkeypatch.setattr(linear_tempered, "_WORTH_A_LOOK", 1)
+    monkeypatch.setattr(linear_products, "_SMALLEST", 1)
     for share in (0.0, 2.0):
         monkeypatch.setattr(linear_tempered, "_WORTH_SKIPPING", share)
         value = nt.functional.linear_nash_loss(h, weight, target, bias, smoothing=0.3, reduction="sum")
         found[share] = torch.autograd.grad(value, leaves)
+    assert skipped and set(skipped) == {2.0}
     unit = torch.finfo(dtype).eps
     largest = weight.detach().double().norm(dim=1).max()
     lost = (found[0.0][0] - found[2.0][0]).double().norm(dim=1)
@@ -67,8 +72,10 @@ def test_dead_blocks_cost_at_most_one_rounding(dtype, monkeypatch):
 
     scores = torch.nn.functional.linear(h, weight, bias).detach()
     ones = torch.ones(n, device="cuda")
-    live = triton_tempered.temper(scores, target, -100, 0.3, ones.clone(), ones, True)
+    some = triton_tempered.temper(scores.clone(), target, -100, 0.3, ones.clone(), ones, 2)
+    live = triton_tempered.temper(scores, target, -100, 0.3, ones.clone(), ones, 1)
     assert 0 < live.float().mean() < 0.5
+    assert torch.equal(some, live[::2])
 
 
 @needs_cuda

@@ -80,3 +80,18 @@ def test_a_tensor_that_changed_since_is_refused(device):
     own.add_(1.0)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         value.backward()
+
+
+@on_each_device
+@pytest.mark.parametrize("smoothing", [0.0, 0.5])
+def test_what_is_saved_for_the_gradient_may_be_kept_elsewhere(smoothing, device):
+    loss, ours = host("zero_one", smoothing, "mean"), host("zero_one", smoothing, "mean").to(device)
+    scores, y = draw(500, 40, dtype=torch.float32), labels(40, 500)
+    right = both(loss, scores.double(), y)
+    for _ in range(STEPS):
+        own = scores.to(device).requires_grad_()
+        with torch.autograd.graph.saved_tensors_hooks(lambda x: (x.device, x.cpu()), lambda kept: kept[1].to(kept[0])):
+            value = ours(own * 1.0, y.to(device))
+        spoilt = [torch.full_like(own, torch.nan) for _ in range(8)]  # in the room of what is not kept there
+        assert_same([value.detach(), torch.autograd.grad(value, own)[0]], right, torch.float32)
+        del spoilt

@@ -107,11 +107,11 @@ def expand(
 
 
 def temper(
-    scores: Tensor, target: Tensor, ignore_index: int, smoothing: float, rows: Tensor, share: Tensor | None, look: bool
+    scores: Tensor, target: Tensor, ignore_index: int, smoothing: float, rows: Tensor, share: Tensor | None, every: int
 ) -> None:
     """The tempered loss of each row; with ``share`` the scores are overwritten by ``(q - y) * share``.
 
-    Products here skip no blocks, so there is nothing to ``look`` for.
+    Products here skip no blocks, so there is nothing to look for in ``every`` so many of them.
     """
     counted, label = counted_labels(target, ignore_index, scores.shape[1])
     value, change, _ = host.solve(scores, _NO_PARAMS, "zero_one", 0.0, smoothing)

@@ -19,6 +19,7 @@ from nashlearn.torch.linear_products import accumulator, add_product, arriving, 
 __all__ = ["losses_and_gradients"]
 
 _WORTH_SKIPPING = 0.5  # share of live blocks below which skipping the others pays
+_SOME = 8  # blocks of rows, one of which is looked at for that
 _WORTH_A_LOOK = 2**40  # multiplications of a product from which it pays to wait for that share
 
 
@@ -50,7 +51,8 @@ def losses_and_gradients(
     for part, chunk in score_chunks(h, weight, bias, _rows(n, d, k)):
         first = part.start == 0
         share = None if scale is None else scale[part]
-        live = at.temper(chunk, target[part], ignore_index, smoothing, rows[part], share, (first and large) or skip)
+        every = 1 if skip else _SOME if first and large else 0
+        live = at.temper(chunk, target[part], ignore_index, smoothing, rows[part], share, every)
         if share is None:
             continue
         look = first and large and live is not None and part.stop < n and not capturing(h.device)

@@ -67,7 +67,7 @@ class Launcher:
         """A launch with tensors of these types; None if there has been none, or an integer has more than 32 bits."""
         key = _types(tensors, choice)
         found = self._compiled.get(key)
-        if found is None or max(n, *map(abs, integers)) >> 31:
+        if found is None or max((n, *map(abs, integers))) >> 31:
             return None
         others = self._others(n, integers, choice, smoothing)
         stream = triton.runtime.driver.active.get_current_stream

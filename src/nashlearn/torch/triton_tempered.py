@@ -1,9 +1,9 @@
 """The tempered head on CUDA: probabilities in place of scores, and products that skip blocks of zeros.
 
-Probabilities below ``u / k`` are taken for 0, where ``u`` is the rounding unit of the type and ``k`` the number of
-classes. What a row loses is then less than ``u`` of its probability, the error of one rounding: its part of ``dh`` is
-off by less than ``u * share * max_j |W_j|``. A block of :data:`BLOCK` rows and as many classes is dead if all its
-probabilities are 0 and no row has its label there; a product without it is the same product.
+Probabilities below ``u / k``, or half of that, are taken for 0, where ``u`` is the rounding unit of the type and ``k``
+the number of classes. What a row loses is then less than ``u`` of its probability, the error of one rounding: its part
+of ``dh`` is off by less than ``u * share * max_j |W_j|``. A block of :data:`BLOCK` rows and as many classes is dead if
+all its probabilities are 0 and no row has its label there; a product without it is the same product.
 """
 
 from __future__ import annotations
@@ -55,11 +55,10 @@ def _shares(v, steep, level, least, main, FLUSH: tl.constexpr):
 
 @triton.jit
 def _change(
-    scores, live, row, y, first, top, steep, level, least, main, LOOK: tl.constexpr, K: tl.constexpr,
-    COLUMNS: tl.constexpr, BLOCK: tl.constexpr, C: tl.constexpr, MASKED: tl.constexpr,
-    FLUSH: tl.constexpr,
+    scores, live, seen, y, first, top, steep, level, least, main, LOOK: tl.constexpr, K: tl.constexpr,
+    COLUMNS: tl.constexpr, BLOCK: tl.constexpr, C: tl.constexpr, MASKED: tl.constexpr, FLUSH: tl.constexpr,
 ):  # fmt: skip
-    """Write ``q * share`` in the place of the scores of ``C`` classes, and see which blocks of them are alive."""
+    """Write ``q * share`` in the place of the scores of ``C`` classes; if ``seen``, mark the blocks that are alive."""
     j = first + tl.arange(0, C)
     if MASKED:
         x = tl.load(scores + j, mask=j < K, other=float("-inf"))
@@ -70,17 +69,17 @@ def _change(
         tl.store(scores + j, change.to(scores.dtype.element_ty), mask=j < K)
     else:
         tl.store(scores + j, change.to(scores.dtype.element_ty))
-    if LOOK:
-        found = ((j < K) & ((change != 0.0) | (j == y))).to(tl.int32)
-        found = tl.max(tl.reshape(found, (C // BLOCK, BLOCK)), 1)
-        column = first // BLOCK + tl.arange(0, C // BLOCK)
-        there = (found > 0) & (column < COLUMNS)
-        tl.atomic_max(live + row // BLOCK * COLUMNS + column, found, mask=there, sem="relaxed")
+    if LOOK:  # noqa: SIM102 - which is known when this is compiled
+        if seen:
+            found = ((j < K) & ((change != 0.0) | (j == y))).to(tl.int32)
+            found = tl.max(tl.reshape(found, (C // BLOCK, BLOCK)), 1)
+            column = first // BLOCK + tl.arange(0, C // BLOCK)
+            tl.atomic_max(live + column, found, mask=(found > 0) & (column < COLUMNS), sem="relaxed")
 
 
 @kernel()
 def _temper(
-    scores, target, share, rows, live, n, ignore_index, low, high, LOOK: tl.constexpr,
+    scores, target, share, rows, live, n, ignore_index, many, low, high, LOOK: tl.constexpr,
     K: tl.constexpr, LEAST: tl.constexpr, LANES: tl.constexpr, PACKED: tl.constexpr, COLUMNS: tl.constexpr,
     BLOCK: tl.constexpr, C: tl.constexpr,
 ):  # fmt: skip
@@ -108,15 +107,18 @@ def _temper(
         known = (y >= 0) & (y < K)
         label = tl.where(known, y, 0)
         own = tl.load(scores + label).to(ACC) - top
+        seen = counted & (row // BLOCK % many == 0)
+        if LOOK:
+            live += row // BLOCK // many * COLUMNS
         tl.debug_barrier()  # the label's score has been read
         last: tl.constexpr = K // C * C
         if last < K:
             _change(
-                scores, live, row, y, last, top, steep, level, least, main, LOOK, K, COLUMNS, BLOCK, C, True, FLUSH
+                scores, live, seen, y, last, top, steep, level, least, main, LOOK, K, COLUMNS, BLOCK, C, True, FLUSH
             )  # fmt: skip
         for back in range(0, last, C):  # the last scores read are the ones still in cache
             _change(
-                scores, live, row, y, last - C - back, top, steep, level, least, main,
+                scores, live, seen, y, last - C - back, top, steep, level, least, main,
                 LOOK, K, COLUMNS, BLOCK, C, False, FLUSH,
             )  # fmt: skip
         tl.debug_barrier()  # the label's place has been written
@@ -127,26 +129,28 @@ def _temper(
 @cache
 def _launcher(k: int, dtype: torch.dtype) -> Launcher:
     least = torch.finfo(dtype).eps / 2 / k
-    constants = (k, least, LANES, packed(), triton.cdiv(k, BLOCK), BLOCK, _CLASSES)
+    long = k >= _LONG and dtype.itemsize == 2
+    lanes = LANES if long or dtype.itemsize > 2 else LANES // 2
+    constants = (k, least, lanes, packed(), triton.cdiv(k, BLOCK), BLOCK, _CLASSES)
     # Of very long rows fewer at once, which the cache then holds until they are read again.
-    warps = 16 if k >= _LONG and dtype.itemsize == 2 else min(8, 4 * dtype.itemsize)
+    warps = 16 if long else min(8, 4 * dtype.itemsize)
     return Launcher(_temper, constants, tempered=True, num_warps=warps, maxnreg=_REGISTERS)
 
 
 def temper(
-    scores: Tensor, target: Tensor, ignore_index: int, smoothing: float, rows: Tensor, share: Tensor | None, look: bool
+    scores: Tensor, target: Tensor, ignore_index: int, smoothing: float, rows: Tensor, share: Tensor | None, every: int
 ) -> Tensor | None:
     """The tempered loss of each row; with ``share`` the scores are overwritten by ``(q - y) * share``.
 
-    If ``look``, then also which blocks are alive: 1 or 0 for each block of rows and of classes.
+    Unless ``every`` is 0 also which blocks are alive: 1 or 0 for one in so many blocks of rows, all blocks of classes.
     """
     n, k = scores.shape
     live = None
-    if look and share is not None and scores.dtype != torch.float64:  # products of doubles skip nothing
-        blocks = triton.cdiv(n, BLOCK), triton.cdiv(k, BLOCK)
+    if every and share is not None and scores.dtype != torch.float64:  # products of doubles skip nothing
+        blocks = triton.cdiv(n, BLOCK * every), triton.cdiv(k, BLOCK)
         live = torch.zeros(blocks, dtype=torch.int32, device=scores.device)
     tensors = (scores, target, share, rows, live)
-    _launcher(k, scores.dtype)(n, tensors, (ignore_index,), live is not None, smoothing)
+    _launcher(k, scores.dtype)(n, tensors, (ignore_index, max(1, every)), live is not None, smoothing)
     return live
 
 
