@@ -146,7 +146,7 @@ def _matchings(n: int, warps: int) -> Needs:
 
 def _trees(n: int, warps: int) -> Needs:
     most, word = min(_CUTS, n + 12), 4 if n <= 32 else 8
-    return Needs(most, _pieces(most * word, n * 8, n * word, warps * n * 16, 2 * 8 * word * word + 24, n * 8))
+    return Needs(most, _pieces(most * word, n * 8, n * word, warps * n * 16, 2 * 8 * word * word + 48, n * 8))
 
 
 matchings = DeviceGames("matchings", 0, _matchings, (Launch(24, 128, 5), Launch(32, 256, 2), Launch(64, 512, 1)))

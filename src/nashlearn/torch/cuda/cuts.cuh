@@ -24,10 +24,13 @@ __device__ __forceinline__ int lowest(unsigned set) { return __ffs(static_cast<i
 __device__ __forceinline__ int size_of(Tokens set) { return __popcll(set); }
 __device__ __forceinline__ Tokens only(int t) { return Tokens(1) << t; }
 
-struct Found {  // cuts that the players' strategies violate, and how much any cut may lack to 1
-    Tokens sets[2][32 * WIDE];
-    int count[2];
-    double lack[2];
+#define PARTS 2  // of the search for cuts that a player violates
+
+struct Found {  // by each part: cuts that the players' strategies violate, and how much any that it saw may lack to 1
+    Tokens sets[2][PARTS][32 * WIDE / PARTS];
+    int count[2][PARTS];
+    double lack[2][PARTS];
+    __device__ double lacking(int player) const { return most(lack[player][0], lack[player][1]); }
 };
 
 struct Cuts {

@@ -205,17 +205,18 @@ struct Separation {  // what to look for
     double none;   // arcs of so much need not be found
 };
 
-// Violated cuts of x into `found` (n); their number. No cut at all lacks more to 1 than `lack`: a token that a flow of
-// 1 reaches joins the root, and so does one that none reaches. Of a cut's tokens the first to join bounds what it lacks.
+// Violated cuts of x into `found` (n / PARTS); their number. No cut that this part sees lacks more to 1 than `lack`: a
+// token that a flow of 1 reaches joins the root, and so does one that none reaches. Of a cut's tokens the first to join
+// bounds what it lacks. Which tokens flows go to does not depend on what they find, so each part takes every PARTS-th.
 __device__ __noinline__ int separate(
-    const double* x, double* left, int n, Separation wanted, Tokens* found, double* lack
+    const double* x, double* left, int n, Separation wanted, int part, Tokens* found, double* lack
 ) {
     const int lane = threadIdx.x % 32;
     Flow flow = {n, x, left, ~Tokens(0) >> (32 * WIDE - n)};
     double inflow[WIDE] = {}, worst = 0.0;
     int count = 0;
     EACH_ENTRY(e, t, n) inflow[e] = x[2 * t * (n + 1)];
-    while (flow.rest) {
+    for (int turn = 0; flow.rest;) {
         bool fed[WIDE];
 #pragma unroll
         for (int e = 0; e < WIDE; e++) {
@@ -225,11 +226,13 @@ __device__ __noinline__ int separate(
         Tokens joining = votes(fed);
         if (!joining) {
             const int target = best_of(flow.rest, inflow);
-            const double missing = 1.0 - flow.push_to(target, 1.0 - wanted.tol, wanted.none, inflow);
-            worst = fmax(worst, missing);
-            if (missing > wanted.tol && missing_from(x, n, flow.reached) > wanted.taken) {
-                if (lane == 0) found[count] = flow.reached;
-                count++;
+            if (turn++ % PARTS == part) {
+                const double missing = 1.0 - flow.push_to(target, 1.0 - wanted.tol, wanted.none, inflow);
+                worst = fmax(worst, missing);
+                if (missing > wanted.tol && missing_from(x, n, flow.reached) > wanted.taken) {
+                    if (lane == 0) found[count] = flow.reached;
+                    count++;
+                }
             }
             joining = only(target);
         }

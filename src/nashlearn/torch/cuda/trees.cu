@@ -7,17 +7,18 @@
 #define MOST_CUTS 40  // of long sentences; few need half as many
 #define ROUNDS 6      // starts of the method: more than one are rare
 
-// Look for the cuts that both players' strategies x (n, n) violate, a warp for each; `left` is (2, n, n) scratch.
-__device__ void search(const Pair* x, double* left, int n, Separation wanted, Found* found) {
-    const int player = threadIdx.x / 32;
+// Look for the cuts that both players' strategies x (n, n) violate, a warp for each and for each part of the search;
+// those of a part share (2, n, n) scratch.
+__device__ void search(const Pair* x, double* first, double* second, int n, Separation wanted, Found* found) {
     __syncthreads();
-    if (player < 2) {
-        double lack;
+    EACH_ROW(one, 2 * PARTS) {
+        const int player = one % 2, part = one / 2;
+        double lack, *left = (part ? second : first) + player * n * n;
         const double* own = player ? &x->q : &x->p;
-        int count = separate(own, left + player * n * n, n, wanted, found->sets[player], &lack);
+        int count = separate(own, left, n, wanted, part, found->sets[player][part], &lack);
         if (threadIdx.x % 32 == 0) {
-            found->count[player] = count;
-            found->lack[player] = lack;
+            found->count[player][part] = count;
+            found->lack[player][part] = lack;
         }
     }
     __syncthreads();
@@ -27,11 +28,12 @@ __device__ void search(const Pair* x, double* left, int n, Separation wanted, Fo
 __device__ bool take(Cuts& cuts, const Found* found) {
     const int before = cuts.count;
     for (int player = 0; player < 2; player++)
-        for (int i = 0; i < found->count[player]; i++) {
-            Tokens set = found->sets[player][i];
-            // That one arc leaves the root is an equality, and so is the sum of a row.
-            if (size_of(set) > 1 && !(cuts.equal && set == cuts.all)) cuts.add(set);
-        }
+        for (int part = 0; part < PARTS; part++)
+            for (int i = 0; i < found->count[player][part]; i++) {
+                Tokens set = found->sets[player][part][i];
+                // That one arc leaves the root is an equality, and so is the sum of a row.
+                if (size_of(set) > 1 && !(cuts.equal && set == cuts.all)) cuts.add(set);
+            }
     return cuts.count > before;
 }
 
@@ -69,9 +71,9 @@ __device__ bool Cuts::grow(const Path& c, double nu, int turn) {
     if (turn % 3 != 1 || turn == 1) return false;
     const int before = count;
     const double tol = most(fmin(0.1, 30.0 * nu), most(missing, PLAIN));
-    search(c.x, c.scratch, n, {tol, 0.5 * tol, 0.1 * tol}, found);
+    search(c.x, c.scratch, c.scratch + 2 * n * n, n, {tol, 0.5 * tol, 0.1 * tol}, found);
     if (!take(*this, found)) return false;
-    lost = most(found->lack[0], found->lack[1]) > 100.0 * sqrt(nu);
+    lost = most(found->lacking(0), found->lacking(1)) > 100.0 * sqrt(nu);
     place_cuts(c, *this, before, nu);
     return true;
 }
@@ -174,9 +176,9 @@ __device__ double share_of(double lack, double excess) {
 }
 
 // Mix strategies with such a point.
-__device__ void mix(const Path& c, Pair* x, const double* lack, bool single_root) {
+__device__ void mix(const Path& c, Pair* x, const Found* found, bool single_root) {
     const double n = c.n, excess = single_root ? (n - 2.0) / n : (n - 1.0) / (n + 1.0);
-    const double p = share_of(lack[0], excess), q = share_of(lack[1], excess);
+    const double p = share_of(found->lacking(0), excess), q = share_of(found->lacking(1), excess);
     EACH_ROW(d, c.n) EACH_ENTRY(e, t, c.n) {
         double even = single_root ? 1.0 / n : (d == t ? 2.0 : 1.0) / (n + 1.0);
         Pair own = x[d * c.n + t];
@@ -201,9 +203,11 @@ __device__ bool settle(
         // New cuts may have stopped the path at the boundary: it begins again with them.
         if ((cuts.lost || (rest > 10.0 * tol && cuts.count > before)) && round < ROUNDS) continue;
         level(c, x, cuts.equal);
-        search(x, c.scratch + 2 * c.n * c.n, c.n, {fine, cuts.missing, 1e-3 * fine}, cuts.found);
+        // The multipliers z are not needed any more: a path that begins again has others.
+        double* other = reinterpret_cast<double*>(c.z);
+        search(x, c.scratch + 2 * c.n * c.n, other, c.n, {fine, cuts.missing, 1e-3 * fine}, cuts.found);
         if (round < ROUNDS && take(cuts, cuts.found)) continue;
-        mix(c, x, cuts.found->lack, cuts.equal);
+        mix(c, x, cuts.found, cuts.equal);
         *bounds = certify(c, cuts, rewards, x);
         // Rounding ends paths early that new cuts have bent: with these from the beginning there is another one.
         if (bounds->upper - bounds->lower <= allowed || cuts.count == before || round >= ROUNDS) return true;
