@@ -130,6 +130,7 @@ def _measured(size: tuple[int, int, int], spread: float, ranked: bool, compiled:
     losses: dict[str, Callable[..., Any]] = {
         "exact": lambda h, w, y: nt.functional.linear_nash_loss(h, w, y, smoothing=0.0),
         "tempered": lambda h, w, y: nt.functional.linear_nash_loss(h, w, y, smoothing=SMOOTHING),
+        "smoothing 1": lambda h, w, y: nt.functional.linear_nash_loss(h, w, y),
         "compiled": compiled,
     }
     if spread == PEERS_AT and not ranked:
@@ -153,16 +154,19 @@ def _tables(device: str, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
             each += [report.seconds(took[name]), *(f"{ratio:.2f}" for ratio in ratios), f"{r['errors'][name]:.0e}"]
         spread = f"{r['spread']:g}" + (", ranked" if r["ranked"] else "")
         n, d, k = r["size"]
+        each.append(f"{took['smoothing 1'] / took['compiled']:.2f}")
         rows.append([f"{n} × {d} × {k}", spread, f"{r['support']:.0f}", report.seconds(took["compiled"]), *each])
     one = ["/ compiled", "/ products", "memory", "error"]
     columns = ["rows × features × classes", "s", "support", "cross-entropy", "exact", *one, "tempered", *one]
+    columns.append("smoothing 1 / compiled")
     note = (
-        f"On one {device}. Zero-one loss over a linear layer, exact and tempered with smoothing {SMOOTHING}, forward "
-        "and backward in bfloat16, scores N(0, s²); ranked: less the logarithm of the class's rank. Support: classes "
-        "that the exact adversary plays. Cross-entropy is compiled. Ratios: time / compiled cross-entropy; time / the "
-        "three matrix products alone; largest extra memory / that of compiled cross-entropy, gradients included. "
-        "Error: relative difference of the gradients from those on full scores, the larger of two; where supports are "
-        "large a row's support hangs on the rounding of single scores."
+        f"On one {device}. Zero-one loss over a linear layer, exact and tempered with smoothing {SMOOTHING}, in the "
+        "last column with 1, the default; forward and backward in bfloat16, scores N(0, s²); ranked: less the "
+        "logarithm of the class's rank. Support: classes that the exact adversary plays. Cross-entropy is compiled. "
+        "Ratios: time / compiled cross-entropy; time / the three matrix products alone; largest extra memory / that "
+        "of compiled cross-entropy, gradients included. Error: relative difference of the gradients from those on "
+        "full scores, the larger of two; where supports are large a row's support hangs on the rounding of single "
+        "scores."
     )
     first = report.table("A linear head on CUDA", note, columns, rows)
     rows = []
