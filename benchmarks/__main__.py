@@ -21,6 +21,7 @@ PARTS = (
     "trees",
     "treebank",
     "markov",
+    "graphs",
     "entities",
     "coverage",
     "scale_out",
