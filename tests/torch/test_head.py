@@ -293,6 +293,7 @@ def test_learns_separable_classes(smoothing):
         (lambda: nt.NashHead(4, 3)(torch.zeros(2, 4).double(), torch.zeros(2).long()), "one type"),
         (lambda: nt.NashHead(4, 3)(torch.zeros(2, 4), torch.zeros(3).long()), "target must have shape"),
         (lambda: nt.NashHead(4, 3)(torch.zeros(2, 4), torch.zeros(2)), "integer labels"),
+        (lambda: nt.NashHead(4, 3)(torch.zeros(2, 4), torch.zeros(2, device="meta").long()), "target must be on cpu"),
         (lambda: nt.functional.linear_nash_loss(torch.zeros(2, 4), torch.zeros(4), torch.zeros(2).long()), "weight"),
         (
             lambda: nt.functional.linear_nash_loss(

@@ -95,3 +95,18 @@ def test_what_is_saved_for_the_gradient_may_be_kept_elsewhere(smoothing, device)
         spoilt = [torch.full_like(own, torch.nan) for _ in range(8)]  # in the room of what is not kept there
         assert_same([value.detach(), torch.autograd.grad(value, own)[0]], right, torch.float32)
         del spoilt
+
+
+@on_each_device
+@pytest.mark.parametrize("name", ["target", "sample_weight"])
+def test_tensors_that_lie_elsewhere_are_refused_after_any_number_of_steps(name, device):
+    ours, elsewhere = nt.NashLoss().to(device), "cpu" if device == "cuda" else "meta"
+    for where in [device] * STEPS + [elsewhere]:
+        scores = draw(50, 4, dtype=torch.float32, device=device).requires_grad_()
+        given = {"target": labels(4, 50).to(device), "sample_weight": torch.ones(50, device=device)}
+        given[name] = given[name].to(where)
+        if where == device:
+            ours(scores, **given).backward()
+        else:
+            with pytest.raises(ValueError, match=f"{name} must be on {device}"):
+                ours(scores, **given)

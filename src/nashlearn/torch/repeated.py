@@ -75,8 +75,9 @@ _MOST = 1024
 
 def _key(scores: Tensor, target: Tensor, share: Tensor | None, settings: tuple) -> Key:
     """What a step depends on."""
-    kind = None if share is None else share.dtype
-    return scores.shape, target.shape, scores.dtype, target.dtype, scores.get_device(), kind, settings
+    weights = None if share is None else (share.dtype, share.get_device())
+    places = scores.get_device(), target.get_device()
+    return scores.shape, target.shape, scores.dtype, target.dtype, places, weights, settings
 
 
 def known(scores: Tensor, target: Tensor, share: Tensor | None, settings: tuple) -> bool:
