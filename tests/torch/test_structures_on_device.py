@@ -114,9 +114,9 @@ def test_cuts_that_many_trees_need(name, device, structure):
 
 
 def test_a_path_that_cuts_have_bent_begins_again_with_them(device):
-    scores = 3.0 * torch.randn(400, 32, 33, generator=torch.Generator().manual_seed(1))[182:183]
+    scores = 10.0 * torch.randn(400, 32, 33, generator=torch.Generator().manual_seed(3))[153:154]
     found = nt.ArborescenceLoss(tol=1e-9).solve(scores.to(device))
-    assert not found.on_host.any()  # on the host in the device's place the first path ends with a gap of 3.5e-7
+    assert not found.on_host.any()  # on the host in the device's place the first path ends with a gap of 1.1e-6
     assert found.gap.max() <= 1e-8 * (1 + 32)
 
 
@@ -151,10 +151,11 @@ def test_any_order_of_threads_and_any_place_of_the_strategies_give_the_same_bits
 @every_case
 @pytest.mark.parametrize("iterations", [0, 1, 3])
 @pytest.mark.parametrize("smoothing", [0.0, 0.5])
-def test_a_method_that_ends_early_knows_its_gap(name, host, iterations, smoothing):
+@pytest.mark.parametrize("seed", range(4))
+def test_a_method_that_ends_early_knows_its_gap(name, host, iterations, smoothing, seed):
     case = checks.CASES[name]
     host(ITERATIONS=iterations)
-    scores, target, mask = checks.batch(case, (6, 3, 2, 5), 6, 1.0, "cpu")
+    scores, target, mask = checks.batch(case, (6, 3, 2, 5), 6, 1.0 + seed, "cpu", seed)
     kernel = case.loss()._table.kernel
     loss, gap, change, p, solved = (x.detach().numpy() for x in kernel.play(scores, target, mask, smoothing, 1e-9))
     assert iterations > 1 or not solved.any()
