@@ -9,7 +9,8 @@ What all examples have in common, an intercept and the mean of a wide kernel, is
 only creep along. With the kernel's mean ``e_i = 1/n sum_j K_ij / T``, ``T`` that of all entries, ``K - T e e'`` is
 positive semidefinite as ``K`` is. The part ``B/2 |s|^2`` of the dual, where ``s = sum_i e_i c_i`` and ``B = T - rho``,
 is split off as ``max_t <t, s> - |t|^2 / 2B``, and ``t`` follows the sum after each pass by a proximal step,
-``t <- (t + rho s) B / (B + rho)`` [rockafellar1976]_.
+``t <- (t + rho s) B / (B + rho)`` [rockafellar1976]_. The matrix of the rows stays as it is, without ``B e e'`` taken off
+and without the constant that an intercept adds to it: both follow from two sums of coefficients.
 """
 
 from libc.string cimport memset
@@ -53,15 +54,16 @@ cdef inline double _snapped(double q) noexcept nogil:
 
 def greedy_passes(
     Loss loss not None, Rows rows not None, W, Q, shares, sqnorms, active, first, classes, common, held, sums,
-    double free, double rho, double enough, double part, double budget
+    double bias, double free, double rho, double enough, double part, double budget
 ):
     """Pass over ``active``, each with its list of classes; returns the looks that were taken.
 
     The classes of entry ``e`` are ``classes[first[e]:first[e + 1]]``. ``W`` are the weights as the rows want them and
     ``Q`` (n, k) the dual point, which both move. Ends when the most promising gain, times alpha, is below ``enough``,
-    or below ``part`` of that of the first pass, or after ``budget`` looks, 10,000 for each entry at most. Where
-    ``free``, which is ``B``, is positive, ``common`` (n) are the ``e_i``; what ``t`` is beside the weights is kept up in
-    ``held`` (k), and changes of the sum ``s`` are added to ``sums`` (k).
+    or below ``part`` of that of the first pass, or after ``budget`` looks, 10,000 for each entry at most. The matrix is
+    that of the rows plus ``bias``. Where ``free``, which is ``B``, is positive, ``common`` (n) are the ``e_i``; what
+    ``t`` is beside the weights is kept up in ``held`` (k). Changes of the plain sum of coefficients are added to
+    ``sums[0]`` and those of ``s`` to ``sums[1]``, (2, k): the weights do not have them.
     """
     cdef Py_ssize_t e, i, c, m, n_moving, n = rows.n, k = loss.k
     cdef Py_ssize_t size = extent(active, "active", 0), listed = extent(classes, "classes", 0)
@@ -74,7 +76,8 @@ def greedy_passes(
     cdef const Py_ssize_t* labels = <const Py_ssize_t*> vector(classes, "classes", INDEX, listed)
     cdef const double* shared = <const double*> vector(common, "common", DOUBLE, n)
     cdef double* apart = <double*> vector_out(held, "held", DOUBLE, k)
-    cdef double* total = <double*> vector_out(sums, "sums", DOUBLE, k)
+    cdef double* plain = <double*> matrix_out(sums, "sums", DOUBLE, 2, k)
+    cdef double* total = plain + k
     cdef Desk desk
     cdef Scratch memory = Scratch(_lay(&desk, loss, size, 0))
     cdef const Py_ssize_t* mine
@@ -109,7 +112,8 @@ def greedy_passes(
                 rows.scores(i, w, k, mine, m, desk.g)
                 for c in range(m):
                     desk.q[c] = now[mine[c]]
-                    desk.g[c] += shared[i] * apart[mine[c]] + a * desk.q[c]
+                    desk.g[c] += shared[i] * (apart[mine[c]] - free * total[mine[c]]) + bias * plain[mine[c]]
+                    desk.g[c] += a * desk.q[c]
                 loss.prox(m, desk.g, a, desk.q, desk.p, desk.room)
                 won = 0.0
                 for c in range(m):
@@ -127,6 +131,7 @@ def greedy_passes(
                     change = now[mine[c]] - desk.q[c]
                     if change != 0.0:
                         desk.step[n_moving], desk.moving[n_moving] = share[i] * change, mine[c]
+                        plain[mine[c]] += share[i] * change
                         total[mine[c]] += shared[i] * share[i] * change
                         now[mine[c]] = desk.q[c]
                         n_moving += 1

@@ -5,7 +5,7 @@ The weights have one entry per feature and a last one for the intercept, which s
 has no member of a fused type, so that it keeps an address and branches once a row. Sums are taken in any order.
 """
 
-from nashlearn.kernels.checks cimport DOUBLE, SINGLE, extent, is_single, matrix, matrix_out
+from nashlearn.kernels.checks cimport DOUBLE, SINGLE, extent, is_single, matrix, matrix_out, rows_apart
 from nashlearn.kernels.scratch cimport Scratch
 
 ctypedef fused real:
@@ -251,15 +251,16 @@ cdef class Dense(Rows):
 
 
 cdef class Square(Rows):
-    """A square Gram matrix; "weights" are the scores themselves, (k, n)."""
+    """A square Gram matrix, whose rows may lie apart; "weights" are the scores themselves, (k, n)."""
 
     cdef object K
     cdef const void* at
     cdef bint single
+    cdef Py_ssize_t apart
 
     def __cinit__(self, K, *_):
         self.single, self.n = is_single(K, "K"), extent(K, "K", 0)
-        self.at = matrix(K, "K", SINGLE if self.single else DOUBLE, self.n, self.n)
+        self.at = rows_apart(K, "K", SINGLE if self.single else DOUBLE, self.n, self.n, &self.apart)
         self.K = K
 
     def __reduce__(self):
@@ -285,9 +286,9 @@ cdef class Square(Rows):
     cdef void add(self, Py_ssize_t i, double step, double* w) noexcept nogil:
         """Add a row of the matrix times ``step`` to ``w``."""
         if self.single:
-            _add(<const float*> self.at + i * self.n, step, self.n, w)
+            _add(<const float*> self.at + i * self.apart, step, self.n, w)
         else:
-            _add(<const double*> self.at + i * self.n, step, self.n, w)
+            _add(<const double*> self.at + i * self.apart, step, self.n, w)
 
 
 cdef class SharedSquare(Square):

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from nashlearn.kernels.rows import SharedSquare, Square
+from nashlearn.training.designs.corner import Corner
 from nashlearn.training.designs.gram import Gram
 from nashlearn.training.methods.ascent import listed
 from nashlearn.training.methods.ray import Ray
@@ -210,9 +212,20 @@ class KernelProblem:
         """Shape of the coefficients."""
         return self.gram.n, self.span.k
 
+    @cached_property
+    def corner(self) -> Corner:
+        """The part of the Gram matrix that visits work on."""
+        return Corner(self.gram)
+
     def truth(self) -> np.ndarray:
         """The labels as vertices."""
-        return self.game.labels.vertex(self.y)
+        return self._truth
+
+    @cached_property
+    def _truth(self) -> np.ndarray:
+        truth = self.game.labels.vertex(self.y)
+        truth.flags.writeable = False
+        return truth
 
     def products(self, C: np.ndarray) -> tuple[np.ndarray, float]:
         """The Gram matrix times the reduced coefficients, transposed, and how wrong rounding may have made it."""
@@ -223,12 +236,12 @@ class KernelProblem:
             part = support[start : start + gram.capacity]
             gram.push(gram.rows(part), reduced[part], KC, lost)
         KC += lost
-        return KC, 2.0 * UNIT * self._way(support, reduced[support])  # of the products, and of the result
+        return KC, 3.0 * UNIT * self._way(support, reduced[support])  # of the products, of a bias, and of the result
 
     def push(self, chosen: np.ndarray, change: np.ndarray, KC: np.ndarray) -> float:
         """Add rows of the Gram matrix times the changes of their coefficients to ``KC``; how wrong that may be."""
         self.gram.push(self.gram.rows(chosen), change, KC)
-        return UNIT * (chosen.size + 1) * (float(np.abs(KC).max()) + self._way(chosen, change))
+        return UNIT * (chosen.size + 4) * (float(np.abs(KC).max()) + self._way(chosen, change))
 
     def _way(self, chosen: np.ndarray, change: np.ndarray) -> float:
         """A bound of ``sum_j |K_ij| |change_j|`` for all ``i``."""
