@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 from nashlearn import games
 from nashlearn.training.designs.corner import Corner
-from nashlearn.training.designs.gaussian import Gaussian
 from nashlearn.training.designs.gram import Gram, Kernel
 from nashlearn.training.designs.span import KernelProblem, SpanPerClass
+from nashlearn.training.designs.tiles import Gaussian, Polynomial
 from nashlearn.training.methods.climb import _part
 
 N, WIDTH = 300, 0.05
@@ -70,6 +70,14 @@ def test_products_add_the_bias_whatever_is_kept():
         own.push(own.rows(some), V[some], exact, lost)
         assert np.allclose(KC.T, expected[:, some] @ V[some], rtol=1e-11)
         assert np.allclose((exact + lost).T, expected[:, some] @ V[some], rtol=1e-13)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 7, 12])
+def test_powers_are_those_of_the_polynomial(degree):
+    expected = polynomial_kernel(X, X[::3], degree=degree, gamma=WIDTH, coef0=0.7)
+    assert np.allclose(Kernel("poly", WIDTH, degree, 0.7, X)(X, X[::3]), expected, rtol=1e-13)
+    assert np.allclose(Polynomial(X[::3], WIDTH, degree, 0.7, roughly=True)(X), expected, rtol=1e-4)
+    assert np.isfinite(Polynomial(1e9 * X, WIDTH, degree, 0.7, roughly=True)(1e9 * X)).all()
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e3])

@@ -19,12 +19,13 @@ from nashlearn.kernels.loss cimport Loss
 from nashlearn.kernels.rows cimport Rows
 from nashlearn.kernels.scratch cimport Scratch, doubles, indices
 
-cdef double _GOOD = 0.5  # part of the most promising gain that a visit must win
+cdef double _GOOD = 0.3  # part of the most promising gain that a visit must win
 cdef double _POOR = 0.1  # part of that below which an example is not looked at
 cdef double _STILL = 1e-12  # a strategy that moves less than this has not moved
 cdef double _ROUNDED = 1e-14  # probabilities this close to 0 or 1 are those
 cdef double _ENDLESS = 1e4  # looks at each example, whatever the budget
-cdef Py_ssize_t _PAUSE = 3  # for so many passes
+cdef Py_ssize_t _PAUSE = 7  # for so many passes, twice as many each time, and one,
+cdef Py_ssize_t _LONG = 31  # up to this
 
 
 cdef struct Desk:  # what visits work on
@@ -34,6 +35,7 @@ cdef struct Desk:  # what visits work on
     double* step
     Py_ssize_t* moving
     Py_ssize_t* pause
+    Py_ssize_t* idle
     void* room
 
 
@@ -42,7 +44,7 @@ cdef size_t _lay(Desk* desk, Loss loss, Py_ssize_t size, size_t at) noexcept nog
     desk.g, desk.q, desk.step, desk.p = (
         doubles(&at, loss.k), doubles(&at, loss.k), doubles(&at, loss.k), doubles(&at, loss.options)
     )
-    desk.moving, desk.pause = indices(&at, loss.k), indices(&at, size)
+    desk.moving, desk.pause, desk.idle = indices(&at, loss.k), indices(&at, size), indices(&at, size)
     desk.room = <void*> at
     return at - begin + loss.room_size()
 
@@ -56,7 +58,7 @@ def greedy_passes(
     Loss loss not None, Rows rows not None, W, Q, shares, sqnorms, active, first, classes, common, held, sums,
     double bias, double free, double rho, double enough, double part, double budget
 ):
-    """Pass over ``active``, each with its list of classes; returns the looks that were taken.
+    """Pass over ``active``, each with its list of classes; returns the looks that were taken, and what they have won.
 
     The classes of entry ``e`` are ``classes[first[e]:first[e + 1]]``. ``W`` are the weights as the rows want them and
     ``Q`` (n, k) the dual point, which both move. Ends when the most promising gain, times alpha, is below ``enough``,
@@ -82,7 +84,7 @@ def greedy_passes(
     cdef Scratch memory = Scratch(_lay(&desk, loss, size, 0))
     cdef const Py_ssize_t* mine
     cdef double* now
-    cdef double a, won, most, change, least = 0.0, looks = 0.0
+    cdef double a, won, most, change, least = 0.0, looks = 0.0, gained = 0.0
     cdef bint begun = False
     _lay(&desk, loss, size, <size_t> memory.at)
     within(examples, size, n, "active")
@@ -93,7 +95,7 @@ def greedy_passes(
             raise ValueError(f"first must leave at most {k} classes to an example")
         if begin[e + 1] - begin[e] < k and not loss.partial:
             raise ValueError(f"first must leave all {k} classes to an example: the loss takes no others")
-        desk.pause[e] = 0
+        desk.pause[e] = desk.idle[e] = 0
     budget = min(budget, _ENDLESS * size)
     loss = loss.own(n)
     with nogil:
@@ -123,9 +125,12 @@ def greedy_passes(
                 won = 0.5 * a * share[i] * won if won > _STILL * _STILL else 0.0
                 most = max(most, won)
                 if won < _POOR * least:
-                    desk.pause[e] = _PAUSE
+                    desk.pause[e] = desk.idle[e] = min(max(2 * desk.idle[e] + 1, _PAUSE), _LONG)
+                else:
+                    desk.idle[e] = 0
                 if won < least or won == 0.0:
                     continue
+                gained += won
                 n_moving = 0
                 for c in range(m):
                     change = now[mine[c]] - desk.q[c]
@@ -146,4 +151,4 @@ def greedy_passes(
             if free > 0.0:
                 for c in range(k):
                     apart[c] = (apart[c] + rho * total[c]) * (free / (free + rho))
-    return looks
+    return looks, gained

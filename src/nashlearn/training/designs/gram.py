@@ -15,7 +15,7 @@ from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_ke
 import nashlearn.kernels.gram as kernel_rows
 from nashlearn.kernels.rows import Dense
 from nashlearn.solvers.threads import Run, threads
-from nashlearn.training.designs.gaussian import Gaussian
+from nashlearn.training.designs.tiles import Gaussian, Polynomial, Tiles
 
 __all__ = ["Gram", "Kernel"]
 
@@ -50,18 +50,19 @@ class Kernel:
             )
         self.proven = named
         self.radial = named and kernel != "poly"  # 1 on the diagonal
-        self.gaussian = named and kernel == "rbf"
-        self.width = width = _width(gamma, X) if named else 1.0
-        forms: dict[str, Callable[[Any, Any], np.ndarray]] = {
+        self.tiled = named and kernel != "laplacian"  # by matrix products, where rows are dense
+        width = _width(gamma, X) if named else 1.0
+        forms: dict[str, Callable[..., np.ndarray]] = {
             "rbf": partial(_gaussian, gamma=width),
-            "poly": partial(polynomial_kernel, degree=degree, gamma=width, coef0=coef0),
+            "poly": partial(_polynomial, gamma=width, degree=degree, coef0=coef0),
             "laplacian": partial(laplacian_kernel, gamma=width),
         }
         self._pairs: Any = kernel if callable(kernel) else forms.get(kernel)
 
-    def bound(self, B: np.ndarray, run: Run, *, roughly: bool = False) -> Gaussian:
-        """The values between any rows and those of ``B``, of a Gaussian kernel of dense rows."""
-        return Gaussian(B, self.width, run, roughly=roughly)
+    def bound(self, B: np.ndarray, run: Run, *, roughly: bool = False) -> Tiles:
+        """The values between any rows and those of ``B``, of a kernel that is tiled, for dense rows."""
+        form = Gaussian if self.radial else Polynomial
+        return form(B, run=run, roughly=roughly, **self._pairs.keywords)
 
     def __call__(self, A: Any, B: Any) -> np.ndarray:
         """Values of the kernel between all rows of ``A`` and all rows of ``B``, as a dense float64 array.
@@ -84,6 +85,13 @@ def _gaussian(A: Any, B: Any, gamma: float) -> np.ndarray:
     if sp.issparse(A) or sp.issparse(B):
         return rbf_kernel(A, B, gamma=gamma)
     return Gaussian(B, gamma)(A)
+
+
+def _polynomial(A: Any, B: Any, gamma: float, degree: float, coef0: float) -> np.ndarray:
+    """``(gamma <a, b> + coef0)^degree`` for all rows of ``A`` and ``B``."""
+    if sp.issparse(A) or sp.issparse(B):
+        return polynomial_kernel(A, B, gamma=gamma, degree=degree, coef0=coef0)
+    return Polynomial(B, gamma, degree, coef0)(A)
 
 
 def _is_finite(value: Any) -> bool:
@@ -196,14 +204,14 @@ class Gram:
             return
         everything = np.arange(self.n)
         narrow = self.X.shape[1] <= self.n  # a copy in double precision takes no more room than the matrix
-        if self.kernel.gaussian and narrow and not sp.issparse(self.X):
+        if self.kernel.tiled and narrow and not sp.issparse(self.X):
             pairs = self.kernel.bound(self.X, threads(1))
             self.run(partial(self._strip, pairs), ((start,) for start in range(0, self.n, _HIGH)))
         else:
             self._compute(everything, self._rows, everything)
         self._slot[:], self._owner[:] = everything, everything
 
-    def _strip(self, pairs: Gaussian, start: int) -> None:
+    def _strip(self, pairs: Tiles, start: int) -> None:
         """Write some rows from the diagonal on, and the columns that are the same."""
         rows, stop = self._rows, min(start + _HIGH, self.n)
         pairs(self.X[start:stop], rows[start:stop, start:], start)
@@ -212,7 +220,7 @@ class Gram:
 
     def _compute(self, rows: np.ndarray, out: np.ndarray, slots: np.ndarray) -> None:
         """Compute rows into these of ``out``, some at a time: all of them might be as large as what is kept."""
-        if self.kernel.gaussian and not sp.issparse(self.X):
+        if self.kernel.tiled and not sp.issparse(self.X):
             together = slots[-1] - slots[0] == slots.size - 1
             step = rows.size if together else _HIGH
             for columns, pairs in self._bounds():
@@ -227,7 +235,7 @@ class Gram:
             some = slice(start, start + self._spare)
             out[slots[some]] = self.between(rows[some], slice(None))
 
-    def _bounds(self) -> Iterator[tuple[slice, Gaussian]]:
+    def _bounds(self) -> Iterator[tuple[slice, Tiles]]:
         """The kernel bound to the data, which it needs in double precision: to a part at a time where that is large."""
         step = max(1, _WIDE // (8 * (self.X.shape[1] + 2)))
         if self._pairs is not None:
@@ -346,7 +354,7 @@ class Gram:
 
     def against(self, columns: np.ndarray, *, roughly: bool = False) -> Callable[[np.ndarray], np.ndarray]:
         """What maps examples to their part of the matrix in these columns, without the bias; nothing is kept."""
-        if self.kernel.gaussian and not sp.issparse(self.X):
+        if self.kernel.tiled and not sp.issparse(self.X):
             pairs = self.kernel.bound(self.X[columns], self.run, roughly=roughly)
             return lambda rows: pairs(self.X[rows])
         return lambda rows: self.between(rows, columns)

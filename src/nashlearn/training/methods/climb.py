@@ -36,9 +36,11 @@ _VISITS = 1e-3  # relative gap for which visits are made where more is allowed: 
 _LOOKS = 500  # looks at each example of a working set before Newton's method takes over
 _OWN = 0.03  # part of the kernel's own diagonal that what examples have in common may add to it in visits
 _SPREAD = 64  # examples that share what an intercept is corrected by
-_IDLE = 10  # and where there are fewer, since none promises enough
+_IDLE = 10  # and where there are fewer, since none promises enough,
+_BARELY = 0.01  # and they won no more than this part of the gap
 _FINER, _FINEST = 0.1, 1e-4  # what is enough falls by such factors, to this part of it at the least, before it does
-_STALLED = 0.5  # part of the last round's gap that such visits must get below, or Newton's method takes over too
+_STALLED = 0.5  # part of the last round's gap that such visits must get below, or it takes over too,
+_STILL = 0.8  # and other visits of a set that is settled
 _SCALE = 0.3  # first smoothing of Newton's method, in units of the game's scale
 _NATURAL = 0.003  # and in units of the mean curvature of an example's own term in the dual, where that is more
 _FEW = 0.05  # part of a working set: with fewer new examples it is worth solving
@@ -137,9 +139,10 @@ class Climb(RowMethod):
             state.over = True
             return state, None
         new = chosen.size - np.count_nonzero(support[chosen])
+        settled = state.fine < 1.0 or bool(new <= _FEW * chosen.size)
         rest = 0.03 * progress.apparent_gap if new > _FEW * chosen.size else 0.0
         enough, visits = (max(0.3 * tol, rest) * progress.primal for tol in (progress.tol, min(progress.tol, _VISITS)))
-        other = _sweep_set(run, state, C, chosen, near, enough, visits)
+        other = _sweep_set(run, state, C, chosen, near, enough, visits, settled)
         return state, _certified(run, state, C, other)
 
 
@@ -201,11 +204,11 @@ def _support(C: np.ndarray) -> np.ndarray:
 
 def _sweep_set(
     run: Run, state: ClimbState, C: np.ndarray, chosen: np.ndarray, near: np.ndarray, enough: float,
-    visits: float,
+    visits: float, settled: bool = False,
 ) -> Candidate | None:  # fmt: skip
     """Dual ascent over the chosen examples, to a gap of their own of ``enough``; push what changed to all scores.
 
-    Visits go on until they promise no more than is a part of ``visits``.
+    Visits go on until they promise no more than is a part of ``visits``. Few are new in a set that is ``settled``.
 
     Overwrites their rows of the coefficients ``C``. Returns other coefficients, where there are better ones.
     """
@@ -214,8 +217,8 @@ def _sweep_set(
     before, Q = C[chosen], state.Q[chosen]
     truth = problem.truth()[chosen]
     exact = chosen.size > _NEWTON_LIMIT or not np.isfinite(enough)
-    looks = _passes(run, state, C, chosen, Q, near, visits)
-    if chosen.size and not exact and not _IDLE * chosen.size < looks < _LOOKS * chosen.size:
+    enough_gained = _passes(run, state, C, chosen, Q, near, visits, settled)
+    if chosen.size and not exact and not enough_gained:
         K = problem.gram.square(chosen)
         outside = span.scores(state.KC[:, chosen].T - K @ span.reduce(before), C) - span.scores(0.0, before)
         game = problem.game.part(chosen)
@@ -238,11 +241,16 @@ def _sweep_set(
 
 
 def _passes(
-    run: Run, state: ClimbState, C: np.ndarray, chosen: np.ndarray, Q: np.ndarray, near: np.ndarray, enough: float
-) -> float:  # fmt: skip
-    """Greedy visits of the chosen examples, which overwrite ``Q`` and what is held apart; the looks, 0 if stalled."""
+    run: Run, state: ClimbState, C: np.ndarray, chosen: np.ndarray, Q: np.ndarray, near: np.ndarray, enough: float,
+    settled: bool,
+) -> bool:  # fmt: skip
+    """Greedy visits of the chosen examples, which overwrite ``Q`` and what is held apart; whether they are worth while.
+
+    They are not where they crawl, see next to nothing to gain, or did not lower the gap in the round before.
+    """
     problem, span, gap = run.problem, run.problem.span, run.progress.apparent_gap
-    stalled, state.gap = state.fine < 1.0 and gap > _STALLED * state.gap, gap
+    stalled = settled and gap > (_STALLED if state.fine < 1.0 else _STILL) * state.gap
+    state.gap = gap
     places = problem.corner.places(chosen)
     members = problem.corner.members
     part, sums, moving = _part(problem, chosen), np.zeros((2, span.k)), state.Q[members]
@@ -255,13 +263,16 @@ def _passes(
     arrays = rows, W, moving, problem.omega[members] / run.alpha, part.diagonal + span.offset, active, first, classes
     apart = part.common, state.held, sums, problem.gram.bias, part.free, part.own
     loss, budget = problem.game.part(members).params.compiled(), float(_LOOKS * active.size)
-    looks = greedy_passes(loss, *arrays, *apart, state.fine * most, _ENOUGH, budget)
-    while not stalled and 0.0 < looks <= _IDLE * active.size and most > 0.0 and state.fine > 1.5 * _FINEST:
+    looks, won = greedy_passes(loss, *arrays, *apart, state.fine * most, _ENOUGH, budget)
+    little = _BARELY * gap * run.progress.primal / run.alpha
+    while not stalled and looks <= _IDLE * active.size and won <= little and state.fine > 1.5 * _FINEST:
         state.fine *= _FINER
-        looks += greedy_passes(loss, *arrays, *apart, state.fine * most, _ENOUGH, budget)
+        more, won = greedy_passes(loss, *arrays, *apart, state.fine * most, _ENOUGH, budget)
+        looks += more
+    idle = looks <= _IDLE * active.size and won <= little
     Q[:] = moving[places]
     state.held -= part.free * sums[1]
-    return 0.0 if stalled else looks
+    return not (stalled or idle or looks >= budget)
 
 
 def _part(problem: KernelProblem, chosen: np.ndarray) -> Part:
