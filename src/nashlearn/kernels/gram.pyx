@@ -1,6 +1,18 @@
 """Kept rows of a Gram matrix: times coefficients, added to the scores of all examples, and parts of them."""
 
-from nashlearn.kernels.checks cimport DOUBLE, INDEX, SINGLE, extent, is_single, matrix, matrix_out, vector, within
+from libc.math cimport fabs
+from nashlearn.kernels.checks cimport (
+    DOUBLE,
+    INDEX,
+    SINGLE,
+    extent,
+    is_single,
+    matrix,
+    matrix_out,
+    vector,
+    vector_out,
+    within,
+)
 from nashlearn.kernels.scratch cimport Scratch
 
 ctypedef fused real:
@@ -131,3 +143,29 @@ def push_exactly(rows, slots, coefficients, KC, lost):
                         taken = after - before
                         less[j] += (before - (after - taken)) + (term - taken)
                         total[j] = after
+
+
+def magnitudes(C, scores):
+    """The sums of ``|C|`` and of ``|C scores|``, both (n, k)."""
+    cdef Py_ssize_t j, n = extent(C, "C", 0), k = extent(C, "C", 1)
+    cdef const double* coefficient = <const double*> matrix(C, "C", DOUBLE, n, k)
+    cdef const double* f = <const double*> matrix(scores, "scores", DOUBLE, n, k)
+    cdef double total = 0.0, products = 0.0
+    with nogil:
+        for j in range(n * k):
+            if coefficient[j] != 0.0:  # most examples have none
+                total += fabs(coefficient[j])
+                products += fabs(coefficient[j] * f[j])
+    return total, products
+
+
+def largest_sizes(scores, out):
+    """The largest ``|scores|`` (n, k) of each row, into ``out`` (n,)."""
+    cdef Py_ssize_t i, c, n = extent(scores, "scores", 0), k = extent(scores, "scores", 1)
+    cdef const double* f = <const double*> matrix(scores, "scores", DOUBLE, n, k)
+    cdef double* most = <double*> vector_out(out, "out", DOUBLE, n)
+    with nogil:
+        for i in range(n):
+            most[i] = 0.0
+            for c in range(k):
+                most[i] = max(most[i], fabs(f[i * k + c]))

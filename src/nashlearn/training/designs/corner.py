@@ -14,7 +14,7 @@ __all__ = ["Corner"]
 
 _SPARE = 1.3  # room for so many times the examples that a corner is made for,
 _IDLE = 1.15  # and so many times those in use may be in it before it is made anew
-_STEP = 512  # rows that are made or turned into columns at once
+_STEP = 512  # rows that are turned into columns at once
 
 
 class Corner:
@@ -52,16 +52,13 @@ class Corner:
 
     def _add(self, new: np.ndarray) -> None:
         """Members that were none."""
-        before, gram = self.members.size, self.gram
-        self.members = np.concatenate([self.members, new])
-        self._place[new] = np.arange(before, self.members.size)
-        K, kept = self.K, gram.kept(new)
-        gram.pick(new[kept], self.members, self._room, before + np.flatnonzero(kept))
-        missing = np.flatnonzero(~kept)
-        values = gram.against(self.members if missing.size else new[:0], roughly=True)
-        for start in range(0, missing.size, _STEP):
-            some = missing[start : start + _STEP]
-            K[before + some] = values(new[some])
+        before, gram, kept = self.members.size, self.gram, self.gram.kept(new)
+        self.members = np.concatenate([self.members, new[kept], new[~kept]])
+        self._place[self.members] = np.arange(self.members.size)
+        middle = self.members.size - np.count_nonzero(~kept)
+        gram.pick(self.members[before:middle], self.members, self._room, np.arange(before, middle))
+        if middle < self.members.size:
+            gram.against(self.members, roughly=True)(self.members[middle:], self.K[middle:])
         gram.run(self._turn, ((start, before) for start in range(0, before, _STEP)))
 
     def _turn(self, start: int, before: int) -> None:

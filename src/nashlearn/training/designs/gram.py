@@ -344,20 +344,33 @@ class Gram:
         kept = self.kept(wanted)
         self.pick(wanted[kept], wanted, K, np.flatnonzero(kept))
         missing = np.flatnonzero(~kept)
-        step = max(1, _SPARE // (8 * max(wanted.size, 1)))  # a copy of all would double the memory
-        values = self.against(wanted if missing.size else wanted[:0])
-        for start in range(0, missing.size, step):
-            part = missing[start : start + step]
-            K[part] = values(wanted[part])
+        if missing.size:
+            values = self.against(wanted)
+            step = max(1, _SPARE // (8 * wanted.size))  # a copy of all would double the memory
+            for start in range(0, missing.size, step):
+                part = missing[start : start + step]
+                K[part] = values(wanted[part], None)
         K += self.bias
         return K
 
-    def against(self, columns: np.ndarray, *, roughly: bool = False) -> Callable[[np.ndarray], np.ndarray]:
-        """What maps examples to their part of the matrix in these columns, without the bias; nothing is kept."""
+    def against(
+        self, columns: np.ndarray, *, roughly: bool = False
+    ) -> Callable[[np.ndarray, np.ndarray | None], np.ndarray]:
+        """What maps examples to their part of the matrix in these columns, without the bias; nothing is kept.
+
+        It is written into the second argument, where that is given.
+        """
         if self.kernel.tiled and not sp.issparse(self.X):
             pairs = self.kernel.bound(self.X[columns], self.run, roughly=roughly)
-            return lambda rows: pairs(self.X[rows])
-        return lambda rows: self.between(rows, columns)
+            return lambda rows, out: pairs(self.X[rows], out)
+
+        def between(rows: np.ndarray, out: np.ndarray | None) -> np.ndarray:
+            made = np.empty((rows.size, columns.size)) if out is None else out
+            for start in range(0, rows.size, self._spare):
+                made[start : start + self._spare] = self.between(rows[start : start + self._spare], columns)
+            return made
+
+        return between
 
     def push(self, slots: np.ndarray, coefficients: np.ndarray, KC: np.ndarray, lost: np.ndarray | None = None) -> None:
         """Add the kept rows times their coefficients (rows, m) to ``KC`` (m, n).

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from nashlearn.kernels.gram import largest_sizes, magnitudes
 from nashlearn.kernels.rows import SharedSquare, Square
 from nashlearn.training.designs.corner import Corner
 from nashlearn.training.designs.gram import Gram
@@ -68,7 +69,9 @@ class SpanPerClass:
 
     def reach(self, scores: np.ndarray) -> np.ndarray:
         """How large the scores (n, k) of an example are in its loss, up to a factor."""
-        return np.abs(scores).max(axis=1)
+        sizes = np.empty(len(scores))
+        largest_sizes(np.ascontiguousarray(scores), sizes)
+        return sizes
 
     def tidied(self, C: np.ndarray) -> np.ndarray:
         """``C``."""
@@ -308,14 +311,15 @@ class KernelProblem:
         self, C: np.ndarray, scores: np.ndarray, wrong: float, Q: np.ndarray | None = None, smoothing: float = 0.0
     ) -> float:
         """How wrong rounding may make the objective at ``C``, or the dual at ``Q``, if functions are by ``wrong``."""
-        most = float(np.abs(self.span.above(C)).sum(axis=0).max())
-        wrong += UNIT * (self.gram.n + self.span.k) * self.span.offset * most
+        total, products = magnitudes(np.ascontiguousarray(C), np.ascontiguousarray(scores))
+        if self.span.offset:
+            most = float(np.abs(self.span.above(C)).sum(axis=0).max())
+            wrong += UNIT * (self.gram.n + self.span.k) * self.span.offset * most
         terms = self.gram.n + self.span.k + EXTRA
         unit = self.game.unit + smoothing * (1.0 + float(np.log(self.span.k + 1.0)))  # of costs and of entropies
         reach = float(self.omega @ self.span.reach(scores))
         # Coefficients of a dual point are omega / alpha at most; those of other candidates may have any size.
-        products = float(np.vdot(np.abs(C), np.abs(scores)))
-        norm = 0.5 * self.alpha * (float(np.abs(C).sum()) * wrong + terms * UNIT * products)
+        norm = 0.5 * self.alpha * (total * wrong + terms * UNIT * products)
         by_scores = 4.0 * self.span.copies * wrong + norm
         if Q is None:
             return rounding(terms, unit, reach) + by_scores

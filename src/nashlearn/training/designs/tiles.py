@@ -13,7 +13,7 @@ __all__ = ["Gaussian", "Polynomial", "Tiles"]
 
 _HIGH, _BROAD = 128, 4096  # rows and columns of a tile at most
 _FAR = 64.0  # exponents up to which single precision loses no more than 1e-4 of a value
-_HUGE = 1e30  # and values that it can hold
+_HUGE = 1e30  # and numbers that it can hold
 
 
 class Tiles:
@@ -22,10 +22,13 @@ class Tiles:
     Where ``roughly``, in single precision if that makes sense.
     """
 
+    gamma: float
+
     def __init__(self, B: np.ndarray, run: Run | None = None, *, roughly: bool = False):
         self.run = run or threads(1)
         norms = np.einsum("ij,ij->i", B, B, dtype=np.float64)
-        single = roughly and self._moderate(float(norms.max(initial=0.0)))
+        self.moderate = self._moderate(float(norms.max(initial=0.0)))
+        single = roughly and self.moderate and 1.0 / _HUGE < self.gamma < _HUGE
         self.right = np.empty((B.shape[0], B.shape[1] + 2), np.float32 if single else np.float64)
         self.right[:, :-2] = B
         self.right[:, -2], self.right[:, -1] = 1.0, norms
@@ -71,10 +74,12 @@ class Gaussian(Tiles):
 
     def _appended(self, A: np.ndarray, left: np.ndarray) -> None:
         np.multiply(A, 2.0 * self.gamma, out=left[:, :-2], dtype=left.dtype)  # predictions must find the same values
-        left[:, -2], left[:, -1] = -self.gamma * np.einsum("ij,ij->i", A, A, dtype=np.float64), -self.gamma
+        norms = np.einsum("ij,ij->i", A, A, dtype=np.float64)
+        left[:, -2], left[:, -1] = -self.gamma * norms, -self.gamma
 
     def _finish(self, made: np.ndarray, out: np.ndarray) -> None:
-        np.minimum(made, 0.0, out=made)
+        if not self.moderate:  # or else rounding makes no exponent positive that would count
+            np.minimum(made, 0.0, out=made)
         np.exp(made, out=out, casting="same_kind")
 
 

@@ -121,7 +121,9 @@ class Climb(RowMethod):
             run.rng.choice(gram.n, min(max(min(gram.n, 2 * k), gram.n // _FIRST), gram.capacity), replace=False)
         )
         other = _sweep_set(run, state, C, some, np.ones((gram.n, k), np.bool_), np.inf, np.inf)
-        return state, _certified(run, state, C, other)
+        # What a part of the data knows of all is not worth a certificate, unless it was all or there is a better start.
+        certain = some.size == gram.n or run.start is not None
+        return state, _certified(run, state, C, other) if certain else None
 
     def update(self, run: Run, state: ClimbState) -> tuple[ClimbState, Offer | None]:
         """A round on the working set of the examples that promise most."""
@@ -137,7 +139,7 @@ class Climb(RowMethod):
         chosen = _working_set(support, promise, problem.gram.capacity)
         if not chosen.size:  # no visit would move anything: rounding has the last word
             state.over = True
-            return state, None
+            return state, None if progress.w.size else _certified(run, state, C, None)
         new = chosen.size - np.count_nonzero(support[chosen])
         settled = state.fine < 1.0 or bool(new <= _FEW * chosen.size)
         rest = 0.03 * progress.apparent_gap if new > _FEW * chosen.size else 0.0
@@ -265,7 +267,7 @@ def _passes(
     loss, budget = problem.game.part(members).params.compiled(), float(_LOOKS * active.size)
     looks, won = greedy_passes(loss, *arrays, *apart, state.fine * most, _ENOUGH, budget)
     little = _BARELY * gap * run.progress.primal / run.alpha
-    while not stalled and looks <= _IDLE * active.size and won <= little and state.fine > 1.5 * _FINEST:
+    while most > 0.0 and not stalled and looks <= _IDLE * active.size and won <= little and state.fine > 1.5 * _FINEST:
         state.fine *= _FINER
         more, won = greedy_passes(loss, *arrays, *apart, state.fine * most, _ENOUGH, budget)
         looks += more
