@@ -7,6 +7,9 @@ import pytest
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 from nashlearn import games
+from nashlearn.kernels.greedy import greedy_passes
+from nashlearn.kernels.rows import Square
+from nashlearn.solvers.threads import threads
 from nashlearn.training.designs.corner import Corner
 from nashlearn.training.designs.gram import Gram, Kernel
 from nashlearn.training.designs.span import KernelProblem, SpanPerClass
@@ -89,6 +92,45 @@ def test_rough_values_are_near_the_true_ones_at_any_scale(scale):
     assert np.allclose(rough, exact, atol=1e-5)
     far = Gaussian(A[::2] + 1e4 * scale, WIDTH / scale**2, roughly=True)(A + 1e4 * scale)
     assert np.allclose(far, exact, atol=1e-5)
+
+
+def test_any_number_of_threads_makes_the_same_numbers():
+    some, V = np.arange(3, N, 2), np.random.default_rng(1).normal(size=(N, 5))
+    found = []
+    for count in (1, 3):
+        own = Gram(Kernel("rbf", WIDTH, 3, 0.0, X), X, 0.5, 100.0, threads(count))
+        KC, corner = np.zeros((5, N)), Corner(own)
+        own.push(own.rows(some), V[some], KC)
+        corner.places(np.arange(0, N, 3))
+        places = corner.places(np.arange(0, N, 2))
+        found.append((KC, own.product(V), own.square(np.arange(N)), corner.K.copy(), corner.means(places)))
+    for one, other in zip(*found, strict=True):
+        assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("light", [False, True])
+@pytest.mark.parametrize("bias", [0.0, 1.0, 10.0])
+def test_visits_raise_the_dual_of_the_whole_matrix(bias, light):
+    """What they hold apart and what they leave out of the matrix comes back in the scores that they work with."""
+    k, share = 3, 2.0
+    y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
+    K = rbf_kernel(X, gamma=WIDTH)
+    truth, Q = np.eye(k)[y], np.eye(k)[y]
+    W = np.zeros((k, N), np.float32 if light else np.float64)
+    held, sums, everything = np.zeros(k), np.zeros((2, k)), np.arange(N)
+    rows = Square(K.astype(np.float32))
+    arrays = rows, W, Q, np.full(N, share), np.full(N, 1.0 + bias), everything
+    lists = np.arange(0, k * N + 1, k), np.tile(np.arange(k), N)
+    apart = np.ones(N), held, sums, bias, 0.0, 0.0
+    greedy_passes(games.zero_one(k).params.compiled(), *arrays, *lists, *apart, 0.0, 1e-9, 1e6)
+    C = share * (truth - Q)
+    assert np.allclose(sums[0], C.sum(axis=0))
+    scores = (K + bias) @ C
+    assert np.allclose(W.T + bias * sums[0], scores, atol=1e-3)
+    equilibria = games.zero_one(k).equilibria(np.ascontiguousarray(scores), 0.0)
+    primal = share * float(equilibria.value.sum() - (scores * truth).sum()) + 0.5 * float((C * scores).sum())
+    dual = share * float(games.zero_one(k).risk(Q).sum()) - 0.5 * float((C * scores).sum())
+    assert dual <= primal <= dual + 1e-2 * abs(primal)
 
 
 def test_coefficients_of_any_size_know_how_they_are_rounded():

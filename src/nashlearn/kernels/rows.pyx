@@ -75,6 +75,13 @@ cdef void _add(const real* x, double step, Py_ssize_t n, double* w) noexcept nog
         w[j] += step * x[j]
 
 
+cdef void _add_light(const float* x, float step, Py_ssize_t n, float* w) noexcept nogil:
+    """The same in single precision."""
+    cdef Py_ssize_t j
+    for j in range(n):
+        w[j] += step * x[j]
+
+
 cdef void _scores_of_four(
     const real* x, Py_ssize_t d, const double* W, Py_ssize_t m, Py_ssize_t k, double* f
 ) noexcept nogil:
@@ -251,11 +258,15 @@ cdef class Dense(Rows):
 
 
 cdef class Square(Rows):
-    """A square Gram matrix, whose rows may lie apart; "weights" are the scores themselves, (k, n)."""
+    """A square Gram matrix, whose rows may lie apart; "weights" are the scores themselves, (k, n).
+
+    They may be of single precision where the matrix is.
+    """
 
     cdef object K
     cdef const void* at
     cdef bint single
+    cdef bint light  # whether the weights are of single precision too
     cdef Py_ssize_t apart
 
     def __cinit__(self, K, *_):
@@ -267,21 +278,27 @@ cdef class Square(Rows):
         return type(self), (self.K,)
 
     cdef double* weights(self, object W, Py_ssize_t k) except NULL:
-        return <double*> matrix_out(W, "W", DOUBLE, k, self.n)
+        self.light = self.single and is_single(W, "W")
+        return <double*> matrix_out(W, "W", SINGLE if self.light else DOUBLE, k, self.n)
 
     cdef void scores(
         self, Py_ssize_t i, const double* W, Py_ssize_t k, const Py_ssize_t* classes, Py_ssize_t m, double* f
     ) noexcept nogil:
         cdef Py_ssize_t c
         for c in range(m):
-            f[c] = W[classes[c] * self.n + i]
+            f[c] = (<const float*> W)[classes[c] * self.n + i] if self.light else W[classes[c] * self.n + i]
 
     cdef void step(
         self, Py_ssize_t i, double* W, Py_ssize_t k, const Py_ssize_t* classes, Py_ssize_t m, const double* delta
     ) noexcept nogil:
         cdef Py_ssize_t c
         for c in range(m):
-            self.add(i, delta[c], W + classes[c] * self.n)
+            if self.light:
+                _add_light(
+                    <const float*> self.at + i * self.apart, <float> delta[c], self.n, <float*> W + classes[c] * self.n
+                )
+            else:
+                self.add(i, delta[c], W + classes[c] * self.n)
 
     cdef void add(self, Py_ssize_t i, double step, double* w) noexcept nogil:
         """Add a row of the matrix times ``step`` to ``w``."""

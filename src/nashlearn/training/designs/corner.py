@@ -12,9 +12,9 @@ from nashlearn.training.designs.gram import Gram
 
 __all__ = ["Corner"]
 
-_SPARE = 1.3  # room for so many times the examples that a corner is made for,
+_SPARE = 1.15  # room for so many times the examples that a corner is made for,
 _IDLE = 1.15  # and so many times those in use may be in it before it is made anew
-_STEP = 512  # rows that are turned into columns at once
+_STEP = 512  # rows that one thread turns into columns, or adds up, at a time
 
 
 class Corner:
@@ -40,6 +40,17 @@ class Corner:
         if new.size:
             self._add(new)
         return self._place[wanted]
+
+    def means(self, some: np.ndarray) -> np.ndarray:
+        """The mean of these columns, by their places, for each member."""
+        weights, found = np.zeros(self.members.size, np.float32), np.empty(self.members.size)
+        weights[some] = 1.0 / max(some.size, 1)
+
+        def part(start: int) -> None:
+            found[start : start + _STEP] = self.K[start : start + _STEP] @ weights
+
+        self.gram.run(part, ((start,) for start in range(0, self.members.size, _STEP)))
+        return found
 
     def _clear(self, size: int) -> None:
         """Forget all members; make room for more than ``size`` others where there is less."""

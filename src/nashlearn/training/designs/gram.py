@@ -25,7 +25,7 @@ _PROBE = 500
 _HIGH = 256  # rows that are computed or copied together
 _ACROSS = 1024  # columns of rows that one thread adds up at a time
 _PART = 1 << 22  # bytes of rows that one thread multiplies at a time, whatever the number of threads
-_WIDE = 1 << 26  # bytes of data that are held in double precision for it
+_WIDE = 1 << 25  # bytes of data that are held in double precision for it
 _SPARE = 1 << 24  # bytes of rows that are made for a product and not kept
 _NARROW = 48  # columns up to which a product reads the matrix faster by itself than linear algebra does
 

@@ -47,9 +47,9 @@ class SpanPerClass:
         """Scores from the Gram matrix times the reduced coefficients."""
         return KC
 
-    def square(self, K: np.ndarray, KC: np.ndarray, C: np.ndarray) -> tuple[Any, np.ndarray]:
+    def square(self, K: np.ndarray, KC: np.ndarray, C: np.ndarray, *, light: bool = False) -> tuple[Any, np.ndarray]:
         """Rows and "weights" of a working set for the sweeps."""
-        return Square(K), np.ascontiguousarray(KC)
+        return Square(K), np.ascontiguousarray(KC, dtype=np.float32 if light else np.float64)
 
     def covariance(self, K: np.ndarray, U: np.ndarray, owner: np.ndarray) -> np.ndarray:
         """``U A U'`` for directions ``U`` in the scores of their owners."""
@@ -129,7 +129,7 @@ class SpanShared(_OneFunction):
         """Scores from the Gram matrix times the reduced coefficients."""
         return KC + self.offsets(C)
 
-    def square(self, K: np.ndarray, KC: np.ndarray, C: np.ndarray) -> tuple[Any, np.ndarray]:
+    def square(self, K: np.ndarray, KC: np.ndarray, C: np.ndarray, *, light: bool = False) -> tuple[Any, np.ndarray]:
         """Rows and "weights" of a working set for the sweeps."""
         return SharedSquare(K, self.offset), np.concatenate([KC[0], self.offsets(C)])[None, :]
 

@@ -33,6 +33,8 @@ _ENOUGH = 3e-3  # part of the most promising gain of a working set below which n
 _LEFT = 0.02  # part of the gap that gains of that size may leave, were all examples to promise them
 _FINE = 4.0  # or this times the relative gap that is wanted, where that is less: the last digits ask for more
 _VISITS = 1e-3  # relative gap for which visits are made where more is allowed: Newton's method costs more than they do
+_LIGHT = 1e-4  # relative gap from which visits keep scores in single precision
+_HUGE = 1e30  # scores that it can hold
 _LOOKS = 500  # looks at each example of a working set before Newton's method takes over
 _OWN = 0.03  # part of the kernel's own diagonal that what examples have in common may add to it in visits
 _SPREAD = 64  # examples that share what an intercept is corrected by
@@ -256,7 +258,8 @@ def _passes(
     places = problem.corner.places(chosen)
     members = problem.corner.members
     part, sums, moving = _part(problem, chosen), np.zeros((2, span.k)), state.Q[members]
-    rows, W = span.square(problem.corner.K, state.KC[:, members], C)
+    light = run.progress.tol >= _LIGHT and state.fine == 1.0 and float(np.abs(state.KC).max()) < _HUGE
+    rows, W = span.square(problem.corner.K, state.KC[:, members], C, light=light)
     which, first, classes = span.lists(near[chosen])
     active = places[which]
     most = 0.0
@@ -279,11 +282,9 @@ def _passes(
 
 def _part(problem: KernelProblem, chosen: np.ndarray) -> Part:
     """What the chosen examples have in common, at all members of the corner."""
-    gram, corner, n = problem.gram, problem.corner, chosen.size
+    gram, corner = problem.gram, problem.corner
     members, places = corner.members, corner.places(chosen)
-    weights = np.zeros(members.size, np.float32)
-    weights[places] = 1.0 / n
-    means, diagonal = (corner.K @ weights).astype(np.float64), gram.diagonal[members] - gram.bias
+    means, diagonal = corner.means(places), gram.diagonal[members] - gram.bias
     mean = float(np.mean(means[places]))
     if np.abs(means[places] - mean).max(initial=0.0) > mean + gram.bias:  # only the intercept is all but constant
         means[:], mean = 0.0, 0.0

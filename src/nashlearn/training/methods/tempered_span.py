@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from nashlearn.game import Equilibrium
 from nashlearn.training.driver import Offer, Run
 from nashlearn.training.methods.rows import RowMethod
 from nashlearn.training.methods.span_newton import ROUNDED, Known, Tempered, drawing_chances
@@ -82,7 +83,7 @@ class TemperedSpan(RowMethod):
         # Parts do not lead to the goal: what is known of the point will do without a certificate.
         own = objective.own(here.found.q)
         spread, found = run.problem.scores(own), here.found
-        dual = float(run.problem.omega @ found.entropy - 0.5 * run.alpha * np.vdot(own, spread))
+        dual = _bound(run, found, own, spread)
         return TemperedSpanState(here.C, here.scores, found.q, found.p, own, spread, here.value, dual), None
 
     def update(self, run: Run, state: TemperedSpanState) -> tuple[TemperedSpanState, Offer | None]:
@@ -124,7 +125,7 @@ class TemperedSpan(RowMethod):
                 known = problem.exact_scores(C, own) if exactly else problem.all_scores(C, own)
             (seen, wrong), (spread, own_wrong) = known
             here = objective.at(C, seen, found)
-            dual = float(problem.omega @ found.entropy - 0.5 * run.alpha * np.vdot(own, spread))
+            dual = _bound(run, found, own, spread)
             state = TemperedSpanState(C, seen, found.q, found.p, own, spread, here.value, dual)
             errors = (
                 problem.error_at(C, seen, wrong, smoothing=self.smoothing),
@@ -173,3 +174,8 @@ class TemperedSpan(RowMethod):
                 break
             here = there
         return here.C
+
+
+def _bound(run: Run, found: Equilibrium, own: np.ndarray, spread: np.ndarray) -> float:
+    """The dual at the labels of these equilibria, whose coefficients are ``own`` and the scores of those ``spread``."""
+    return float(run.problem.omega @ found.entropy - 0.5 * run.alpha * np.vdot(own, spread))
