@@ -6,7 +6,7 @@ import math
 import numbers
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,7 +15,9 @@ from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_ke
 import nashlearn.kernels.gram as kernel_rows
 from nashlearn.kernels.rows import Dense
 from nashlearn.solvers.threads import Run, threads
-from nashlearn.training.designs.tiles import Gaussian, Polynomial, Tiles
+
+if TYPE_CHECKING:
+    from nashlearn.training.designs.tiles import Tiles
 
 __all__ = ["Gram", "Kernel"]
 
@@ -61,7 +63,9 @@ class Kernel:
 
     def bound(self, B: np.ndarray, run: Run, *, roughly: bool = False) -> Tiles:
         """The values between any rows and those of ``B``, of a kernel that is tiled, for dense rows."""
-        form = Gaussian if self.radial else Polynomial
+        from nashlearn.training.designs import tiles  # linear models do without
+
+        form = tiles.Gaussian if self.radial else tiles.Polynomial
         return form(B, run=run, roughly=roughly, **self._pairs.keywords)
 
     def __call__(self, A: Any, B: Any) -> np.ndarray:
@@ -84,6 +88,8 @@ def _gaussian(A: Any, B: Any, gamma: float) -> np.ndarray:
     """``exp(-gamma |a - b|^2)`` for all rows of ``A`` and ``B``."""
     if sp.issparse(A) or sp.issparse(B):
         return rbf_kernel(A, B, gamma=gamma)
+    from nashlearn.training.designs.tiles import Gaussian
+
     return Gaussian(B, gamma)(A)
 
 
@@ -91,6 +97,8 @@ def _polynomial(A: Any, B: Any, gamma: float, degree: float, coef0: float) -> np
     """``(gamma <a, b> + coef0)^degree`` for all rows of ``A`` and ``B``."""
     if sp.issparse(A) or sp.issparse(B):
         return polynomial_kernel(A, B, gamma=gamma, degree=degree, coef0=coef0)
+    from nashlearn.training.designs.tiles import Polynomial
+
     return Polynomial(B, gamma, degree, coef0)(A)
 
 
@@ -273,9 +281,8 @@ class Gram:
         found = np.empty((self.n, V.shape[1]))
         found[self._owner] = self._times(self._rows, V)
         others = np.flatnonzero(self._slot < 0)
-        step = self._spare
-        for start in range(0, others.size, step):
-            some = others[start : start + step]
+        for start in range(0, others.size, self._spare):
+            some = others[start : start + self._spare]
             found[some] = self._values(some) @ V
         return self._raised(found, V)
 
@@ -289,7 +296,6 @@ class Gram:
         """``rows @ V``."""
         found = np.empty((rows.shape[0], V.shape[1]))
         step = max(1, _PART // (8 * max(rows.shape[1], 1)))
-
         W = np.zeros((V.shape[1], V.shape[0] + 1))  # as weights of one example's scores, whose intercept is 0
         W[:, :-1] = V.T
 
@@ -340,8 +346,7 @@ class Gram:
 
     def square(self, wanted: np.ndarray) -> np.ndarray:
         """The principal submatrix of some examples, from kept rows where there are any. No others are kept for it."""
-        K = np.empty((wanted.size, wanted.size))
-        kept = self.kept(wanted)
+        K, kept = np.empty((wanted.size, wanted.size)), self.kept(wanted)
         self.pick(wanted[kept], wanted, K, np.flatnonzero(kept))
         missing = np.flatnonzero(~kept)
         if missing.size:

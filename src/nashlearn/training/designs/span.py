@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nashlearn.kernels.gram import largest_sizes, magnitudes
 from nashlearn.kernels.rows import SharedSquare, Square
-from nashlearn.training.designs.corner import Corner
 from nashlearn.training.designs.gram import Gram
 from nashlearn.training.methods.ascent import listed
 from nashlearn.training.methods.ray import Ray
 from nashlearn.training.rounding import EXTRA, UNIT, rounding
+
+if TYPE_CHECKING:
+    from nashlearn.training.designs.corner import Corner
 
 __all__ = ["KernelProblem", "SpanCumulative", "SpanPerClass", "SpanShared"]
 
@@ -218,6 +220,8 @@ class KernelProblem:
     @cached_property
     def corner(self) -> Corner:
         """The part of the Gram matrix that visits work on."""
+        from nashlearn.training.designs.corner import Corner  # linear models do without
+
         return Corner(self.gram)
 
     def truth(self) -> np.ndarray:
