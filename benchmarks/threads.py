@@ -75,8 +75,8 @@ JOBS: dict[str, Callable[[int], Job]] = {
     "linear fit: 100,000 × 100, 10 classes": lambda _: _fit(
         "NashClassifier", partial(drawn.rows, 100_000, 100, 10), alpha=1e-4, random_state=0
     ),
-    "kernel fit: 1,000 × 50, 5 classes": lambda _: _fit(
-        "NashClassifier", partial(drawn.rows, 1000, 50, 5), kernel="rbf", alpha=1e-4, random_state=0
+    "kernel fit: 10,000 × 200, 10 classes": lambda _: _fit(
+        "NashClassifier", partial(drawn.rows, 10_000, 200, 10), kernel="rbf", alpha=1e-4, random_state=0
     ),
     "rows: zero_one, 3,000,000 × 10": partial(_game, lambda games: games.zero_one(10), (3_000_000, 10)),
     "rows: costs, 1,000,000 × 10": partial(_game, lambda games: games.cost(drawn.costs(10)), (1_000_000, 10)),

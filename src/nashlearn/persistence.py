@@ -99,6 +99,7 @@ TRUSTED = (
     "nashlearn.training.driver.Trained",
     "nashlearn.training.designs.gram.Kernel",
     "nashlearn.training.designs.gram._gaussian",
+    "nashlearn.training.designs.gram._polynomial",
     "nashlearn.training.fixed_point.FixedPoints",
     "nashlearn.training.fixed_point.Search",
     "nashlearn.training.fixed_point.Step",

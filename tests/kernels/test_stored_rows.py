@@ -160,7 +160,7 @@ def test_pushes_and_mixtures():
     K, C, slots = gram_matrix(), STORED["push|C"], STORED["push|slots"]
     KC, lost = np.zeros((2, 4, 30))
     plain, x, A = np.zeros((4, 30)), np.full(12, 1 / 12), STORED["planes|A"]
-    gram.push(K, slots, C, plain)
+    gram.push(K, slots, C, plain, 0, plain.shape[1])
     gram.push_exactly(K, slots, C, KC, lost)
     for part, found in (("plain", plain), ("KC", KC), ("lost", lost)):
         assert_same(found, f"push|{part}")

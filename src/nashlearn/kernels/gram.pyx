@@ -1,61 +1,120 @@
 """Kept rows of a Gram matrix: times coefficients, added to the scores of all examples, and parts of them."""
 
-from nashlearn.kernels.checks cimport DOUBLE, INDEX, SINGLE, extent, is_single, matrix, matrix_out, vector, within
+from libc.math cimport fabs
+from nashlearn.kernels.checks cimport (
+    DOUBLE,
+    INDEX,
+    SINGLE,
+    extent,
+    is_single,
+    matrix,
+    matrix_out,
+    vector,
+    vector_out,
+    within,
+)
+from nashlearn.kernels.scratch cimport Scratch
 
 ctypedef fused real:
     float
     double
 
 
-cdef void _pick(
-    const double* row, const Py_ssize_t* columns, Py_ssize_t m, double less, real* out
-) noexcept nogil:
+cdef enum:
+    _HIGH = 64  # rows and columns that are multiplied together
+    _BROAD = 512
+
+
+cdef void _pick(const double* row, const Py_ssize_t* columns, Py_ssize_t m, real* out) noexcept nogil:
     cdef Py_ssize_t j
     for j in range(m):
-        out[j] = <real> (row[columns[j]] - less)
+        out[j] = <real> row[columns[j]]
 
 
-def pick(rows, slots, columns, double less, places, out):
-    """Write the columns of row ``slots[s]`` of ``rows`` (kept, n), less a constant, to row ``places[s]`` of ``out``."""
-    cdef Py_ssize_t s, size = extent(slots, "slots", 0), m = extent(columns, "columns", 0)
+def pick(rows, slots, columns, places, out):
+    """Write the columns of row ``slots[s]`` of ``rows`` (kept, n) to the first ones of row ``places[s]`` of ``out``."""
+    cdef Py_ssize_t s, width = extent(out, "out", 1), size = extent(slots, "slots", 0), m = extent(columns, "columns", 0)
     cdef Py_ssize_t kept = extent(rows, "rows", 0), n = extent(rows, "rows", 1), written = extent(out, "out", 0)
     cdef const double* K = <const double*> matrix(rows, "rows", DOUBLE, kept, n)
     cdef const Py_ssize_t* at = <const Py_ssize_t*> vector(slots, "slots", INDEX, size)
     cdef const Py_ssize_t* to = <const Py_ssize_t*> vector(places, "places", INDEX, size)
     cdef const Py_ssize_t* listed = <const Py_ssize_t*> vector(columns, "columns", INDEX, m)
     cdef bint single = is_single(out, "out")
-    cdef void* found = matrix_out(out, "out", SINGLE if single else DOUBLE, written, m)
+    cdef void* found = matrix_out(out, "out", SINGLE if single else DOUBLE, written, width)
+    if m > width:
+        raise ValueError(f"out must have at least {m} columns; got {width}")
     within(at, size, kept, "slots")
     within(to, size, written, "places")
     within(listed, m, n, "columns")
     with nogil:
         for s in range(size):
             if single:
-                _pick(K + at[s] * n, listed, m, less, <float*> found + to[s] * m)
+                _pick(K + at[s] * n, listed, m, <float*> found + to[s] * width)
             else:
-                _pick(K + at[s] * n, listed, m, less, <double*> found + to[s] * m)
+                _pick(K + at[s] * n, listed, m, <double*> found + to[s] * width)
 
 
-def push(rows, slots, coefficients, KC):
-    """Add row ``slots[s]`` of ``rows`` (kept, n) times ``coefficients[s, c]`` to ``KC[c]``, for all ``s`` and ``c``."""
-    cdef Py_ssize_t s, c, j, size = extent(slots, "slots", 0), kept = extent(rows, "rows", 0)
-    cdef Py_ssize_t functions = extent(KC, "KC", 0), n = extent(KC, "KC", 1)
+cdef void _add_rows(
+    const double* K, Py_ssize_t n, const Py_ssize_t* slots, const double* steps, Py_ssize_t size, Py_ssize_t columns,
+    double* total
+) noexcept nogil:
+    """Add so many columns of some rows of ``K``, each times its step, to ``total``, four at a time: they share it."""
+    cdef const double* a
+    cdef const double* b
+    cdef const double* c
+    cdef const double* d
+    cdef Py_ssize_t s = 0, j
+    cdef double p, q, r, t
+    while s + 4 <= size:
+        a, b, c, d = K + slots[s] * n, K + slots[s + 1] * n, K + slots[s + 2] * n, K + slots[s + 3] * n
+        p, q, r, t = steps[s], steps[s + 1], steps[s + 2], steps[s + 3]
+        for j in range(columns):
+            total[j] += (p * a[j] + q * b[j]) + (r * c[j] + t * d[j])
+        s += 4
+    while s < size:
+        a, p = K + slots[s] * n, steps[s]
+        for j in range(columns):
+            total[j] += p * a[j]
+        s += 1
+
+
+def push(rows, slots, coefficients, KC, Py_ssize_t start, Py_ssize_t stop):
+    """Add row ``slots[s]`` of ``rows`` (kept, n) times ``coefficients[s, c]`` to ``KC[c]``, for all ``s`` and ``c``.
+
+    Columns ``start .. stop - 1`` alone are added to. Few classes of an example change: the others cost nothing.
+    """
+    cdef Py_ssize_t s, c, e, first, last, at_once, listed, size = extent(slots, "slots", 0)
+    cdef Py_ssize_t kept = extent(rows, "rows", 0), functions = extent(KC, "KC", 0), n = extent(KC, "KC", 1)
     cdef const double* K = <const double*> matrix(rows, "rows", DOUBLE, kept, n)
     cdef const Py_ssize_t* at = <const Py_ssize_t*> vector(slots, "slots", INDEX, size)
-    cdef const double* steps = <const double*> matrix(coefficients, "coefficients", DOUBLE, size, functions)
+    cdef const double* given = <const double*> matrix(coefficients, "coefficients", DOUBLE, size, functions)
     cdef double* sums = <double*> matrix_out(KC, "KC", DOUBLE, functions, n)
-    cdef const double* row
-    cdef double* total
-    cdef double step
+    cdef Scratch memory = Scratch(_HIGH * functions * (sizeof(double) + sizeof(Py_ssize_t)) + functions * sizeof(Py_ssize_t))
+    cdef double* steps = <double*> memory.at
+    cdef Py_ssize_t* some = <Py_ssize_t*> (steps + _HIGH * functions)
+    cdef Py_ssize_t* count = some + _HIGH * functions
     within(at, size, kept, "slots")
+    if not 0 <= start <= stop <= n:
+        raise ValueError(f"start and stop must be columns in order; got {start} and {stop}, of {n}")
     with nogil:
-        for s in range(size):
-            row = K + at[s] * n
-            for c in range(functions):  # few classes of an example change: the others cost nothing
-                step, total = steps[s * functions + c], sums + c * n
-                if step != 0.0:
-                    for j in range(n):
-                        total[j] += step * row[j]
+        first = 0
+        while first < size:
+            last = min(first + _HIGH, size)
+            for c in range(functions):
+                count[c] = 0
+                for s in range(first, last):
+                    if given[s * functions + c] != 0.0:
+                        e = c * _HIGH + count[c]
+                        steps[e], some[e] = given[s * functions + c], at[s]
+                        count[c] += 1
+            at_once = start
+            while at_once < stop:  # a tile of the rows stays in the cache for all classes
+                listed = min(<Py_ssize_t> _BROAD, stop - at_once)
+                for c in range(functions):
+                    e = c * _HIGH
+                    _add_rows(K + at_once, n, some + e, steps + e, count[c], listed, sums + c * n + at_once)
+                at_once += listed
+            first = last
 
 
 def push_exactly(rows, slots, coefficients, KC, lost):
@@ -84,3 +143,29 @@ def push_exactly(rows, slots, coefficients, KC, lost):
                         taken = after - before
                         less[j] += (before - (after - taken)) + (term - taken)
                         total[j] = after
+
+
+def magnitudes(C, scores):
+    """The sums of ``|C|`` and of ``|C scores|``, both (n, k)."""
+    cdef Py_ssize_t j, n = extent(C, "C", 0), k = extent(C, "C", 1)
+    cdef const double* coefficient = <const double*> matrix(C, "C", DOUBLE, n, k)
+    cdef const double* f = <const double*> matrix(scores, "scores", DOUBLE, n, k)
+    cdef double total = 0.0, products = 0.0
+    with nogil:
+        for j in range(n * k):
+            if coefficient[j] != 0.0:  # most examples have none
+                total += fabs(coefficient[j])
+                products += fabs(coefficient[j] * f[j])
+    return total, products
+
+
+def largest_sizes(scores, out):
+    """The largest ``|scores|`` (n, k) of each row, into ``out`` (n,)."""
+    cdef Py_ssize_t i, c, n = extent(scores, "scores", 0), k = extent(scores, "scores", 1)
+    cdef const double* f = <const double*> matrix(scores, "scores", DOUBLE, n, k)
+    cdef double* most = <double*> vector_out(out, "out", DOUBLE, n)
+    with nogil:
+        for i in range(n):
+            most[i] = 0.0
+            for c in range(k):
+                most[i] = max(most[i], fabs(f[i * k + c]))

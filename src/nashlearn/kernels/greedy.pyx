@@ -9,7 +9,8 @@ What all examples have in common, an intercept and the mean of a wide kernel, is
 only creep along. With the kernel's mean ``e_i = 1/n sum_j K_ij / T``, ``T`` that of all entries, ``K - T e e'`` is
 positive semidefinite as ``K`` is. The part ``B/2 |s|^2`` of the dual, where ``s = sum_i e_i c_i`` and ``B = T - rho``,
 is split off as ``max_t <t, s> - |t|^2 / 2B``, and ``t`` follows the sum after each pass by a proximal step,
-``t <- (t + rho s) B / (B + rho)`` [rockafellar1976]_.
+``t <- (t + rho s) B / (B + rho)`` [rockafellar1976]_. The matrix of the rows stays as it is, without ``B e e'`` taken off
+and without the constant that an intercept adds to it: both follow from two sums of coefficients.
 """
 
 from libc.string cimport memset
@@ -18,12 +19,13 @@ from nashlearn.kernels.loss cimport Loss
 from nashlearn.kernels.rows cimport Rows
 from nashlearn.kernels.scratch cimport Scratch, doubles, indices
 
-cdef double _GOOD = 0.5  # part of the most promising gain that a visit must win
+cdef double _GOOD = 0.3  # part of the most promising gain that a visit must win
 cdef double _POOR = 0.1  # part of that below which an example is not looked at
 cdef double _STILL = 1e-12  # a strategy that moves less than this has not moved
 cdef double _ROUNDED = 1e-14  # probabilities this close to 0 or 1 are those
 cdef double _ENDLESS = 1e4  # looks at each example, whatever the budget
-cdef Py_ssize_t _PAUSE = 3  # for so many passes
+cdef Py_ssize_t _PAUSE = 7  # for so many passes, twice as many each time, and one,
+cdef Py_ssize_t _LONG = 31  # up to this
 
 
 cdef struct Desk:  # what visits work on
@@ -33,6 +35,7 @@ cdef struct Desk:  # what visits work on
     double* step
     Py_ssize_t* moving
     Py_ssize_t* pause
+    Py_ssize_t* idle
     void* room
 
 
@@ -41,7 +44,7 @@ cdef size_t _lay(Desk* desk, Loss loss, Py_ssize_t size, size_t at) noexcept nog
     desk.g, desk.q, desk.step, desk.p = (
         doubles(&at, loss.k), doubles(&at, loss.k), doubles(&at, loss.k), doubles(&at, loss.options)
     )
-    desk.moving, desk.pause = indices(&at, loss.k), indices(&at, size)
+    desk.moving, desk.pause, desk.idle = indices(&at, loss.k), indices(&at, size), indices(&at, size)
     desk.room = <void*> at
     return at - begin + loss.room_size()
 
@@ -53,15 +56,16 @@ cdef inline double _snapped(double q) noexcept nogil:
 
 def greedy_passes(
     Loss loss not None, Rows rows not None, W, Q, shares, sqnorms, active, first, classes, common, held, sums,
-    double free, double rho, double enough, double part, double budget
+    double bias, double free, double rho, double enough, double part, double budget
 ):
-    """Pass over ``active``, each with its list of classes; returns the looks that were taken.
+    """Pass over ``active``, each with its list of classes; returns the looks that were taken, and what they have won.
 
     The classes of entry ``e`` are ``classes[first[e]:first[e + 1]]``. ``W`` are the weights as the rows want them and
     ``Q`` (n, k) the dual point, which both move. Ends when the most promising gain, times alpha, is below ``enough``,
-    or below ``part`` of that of the first pass, or after ``budget`` looks, 10,000 for each entry at most. Where
-    ``free``, which is ``B``, is positive, ``common`` (n) are the ``e_i``; what ``t`` is beside the weights is kept up in
-    ``held`` (k), and changes of the sum ``s`` are added to ``sums`` (k).
+    or below ``part`` of that of the first pass, or after ``budget`` looks, 10,000 for each entry at most. The matrix is
+    that of the rows plus ``bias``. Where ``free``, which is ``B``, is positive, ``common`` (n) are the ``e_i``; what
+    ``t`` is beside the weights is kept up in ``held`` (k). Changes of the plain sum of coefficients are added to
+    ``sums[0]`` and those of ``s`` to ``sums[1]``, (2, k): the weights do not have them.
     """
     cdef Py_ssize_t e, i, c, m, n_moving, n = rows.n, k = loss.k
     cdef Py_ssize_t size = extent(active, "active", 0), listed = extent(classes, "classes", 0)
@@ -74,12 +78,13 @@ def greedy_passes(
     cdef const Py_ssize_t* labels = <const Py_ssize_t*> vector(classes, "classes", INDEX, listed)
     cdef const double* shared = <const double*> vector(common, "common", DOUBLE, n)
     cdef double* apart = <double*> vector_out(held, "held", DOUBLE, k)
-    cdef double* total = <double*> vector_out(sums, "sums", DOUBLE, k)
+    cdef double* plain = <double*> matrix_out(sums, "sums", DOUBLE, 2, k)
+    cdef double* total = plain + k
     cdef Desk desk
     cdef Scratch memory = Scratch(_lay(&desk, loss, size, 0))
     cdef const Py_ssize_t* mine
     cdef double* now
-    cdef double a, won, most, change, least = 0.0, looks = 0.0
+    cdef double a, won, most, change, least = 0.0, looks = 0.0, gained = 0.0
     cdef bint begun = False
     _lay(&desk, loss, size, <size_t> memory.at)
     within(examples, size, n, "active")
@@ -90,7 +95,7 @@ def greedy_passes(
             raise ValueError(f"first must leave at most {k} classes to an example")
         if begin[e + 1] - begin[e] < k and not loss.partial:
             raise ValueError(f"first must leave all {k} classes to an example: the loss takes no others")
-        desk.pause[e] = 0
+        desk.pause[e] = desk.idle[e] = 0
     budget = min(budget, _ENDLESS * size)
     loss = loss.own(n)
     with nogil:
@@ -109,7 +114,8 @@ def greedy_passes(
                 rows.scores(i, w, k, mine, m, desk.g)
                 for c in range(m):
                     desk.q[c] = now[mine[c]]
-                    desk.g[c] += shared[i] * apart[mine[c]] + a * desk.q[c]
+                    desk.g[c] += shared[i] * (apart[mine[c]] - free * total[mine[c]]) + bias * plain[mine[c]]
+                    desk.g[c] += a * desk.q[c]
                 loss.prox(m, desk.g, a, desk.q, desk.p, desk.room)
                 won = 0.0
                 for c in range(m):
@@ -119,14 +125,18 @@ def greedy_passes(
                 won = 0.5 * a * share[i] * won if won > _STILL * _STILL else 0.0
                 most = max(most, won)
                 if won < _POOR * least:
-                    desk.pause[e] = _PAUSE
+                    desk.pause[e] = desk.idle[e] = min(max(2 * desk.idle[e] + 1, _PAUSE), _LONG)
+                else:
+                    desk.idle[e] = 0
                 if won < least or won == 0.0:
                     continue
+                gained += won
                 n_moving = 0
                 for c in range(m):
                     change = now[mine[c]] - desk.q[c]
                     if change != 0.0:
                         desk.step[n_moving], desk.moving[n_moving] = share[i] * change, mine[c]
+                        plain[mine[c]] += share[i] * change
                         total[mine[c]] += shared[i] * share[i] * change
                         now[mine[c]] = desk.q[c]
                         n_moving += 1
@@ -141,4 +151,4 @@ def greedy_passes(
             if free > 0.0:
                 for c in range(k):
                     apart[c] = (apart[c] + rho * total[c]) * (free / (free + rho))
-    return looks
+    return looks, gained

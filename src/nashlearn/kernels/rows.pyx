@@ -5,7 +5,7 @@ The weights have one entry per feature and a last one for the intercept, which s
 has no member of a fused type, so that it keeps an address and branches once a row. Sums are taken in any order.
 """
 
-from nashlearn.kernels.checks cimport DOUBLE, SINGLE, extent, is_single, matrix, matrix_out
+from nashlearn.kernels.checks cimport DOUBLE, SINGLE, extent, is_single, matrix, matrix_out, rows_apart
 from nashlearn.kernels.scratch cimport Scratch
 
 ctypedef fused real:
@@ -70,6 +70,13 @@ cdef void _dense_scores(
 
 cdef void _add(const real* x, double step, Py_ssize_t n, double* w) noexcept nogil:
     """``w += step x``."""
+    cdef Py_ssize_t j
+    for j in range(n):
+        w[j] += step * x[j]
+
+
+cdef void _add_light(const float* x, float step, Py_ssize_t n, float* w) noexcept nogil:
+    """The same in single precision."""
     cdef Py_ssize_t j
     for j in range(n):
         w[j] += step * x[j]
@@ -251,43 +258,54 @@ cdef class Dense(Rows):
 
 
 cdef class Square(Rows):
-    """A square Gram matrix; "weights" are the scores themselves, (k, n)."""
+    """A square Gram matrix, whose rows may lie apart; "weights" are the scores themselves, (k, n).
+
+    They may be of single precision where the matrix is.
+    """
 
     cdef object K
     cdef const void* at
     cdef bint single
+    cdef bint light  # whether the weights are of single precision too
+    cdef Py_ssize_t apart
 
     def __cinit__(self, K, *_):
         self.single, self.n = is_single(K, "K"), extent(K, "K", 0)
-        self.at = matrix(K, "K", SINGLE if self.single else DOUBLE, self.n, self.n)
+        self.at = rows_apart(K, "K", SINGLE if self.single else DOUBLE, self.n, self.n, &self.apart)
         self.K = K
 
     def __reduce__(self):
         return type(self), (self.K,)
 
     cdef double* weights(self, object W, Py_ssize_t k) except NULL:
-        return <double*> matrix_out(W, "W", DOUBLE, k, self.n)
+        self.light = self.single and is_single(W, "W")
+        return <double*> matrix_out(W, "W", SINGLE if self.light else DOUBLE, k, self.n)
 
     cdef void scores(
         self, Py_ssize_t i, const double* W, Py_ssize_t k, const Py_ssize_t* classes, Py_ssize_t m, double* f
     ) noexcept nogil:
         cdef Py_ssize_t c
         for c in range(m):
-            f[c] = W[classes[c] * self.n + i]
+            f[c] = (<const float*> W)[classes[c] * self.n + i] if self.light else W[classes[c] * self.n + i]
 
     cdef void step(
         self, Py_ssize_t i, double* W, Py_ssize_t k, const Py_ssize_t* classes, Py_ssize_t m, const double* delta
     ) noexcept nogil:
         cdef Py_ssize_t c
         for c in range(m):
-            self.add(i, delta[c], W + classes[c] * self.n)
+            if self.light:
+                _add_light(
+                    <const float*> self.at + i * self.apart, <float> delta[c], self.n, <float*> W + classes[c] * self.n
+                )
+            else:
+                self.add(i, delta[c], W + classes[c] * self.n)
 
     cdef void add(self, Py_ssize_t i, double step, double* w) noexcept nogil:
         """Add a row of the matrix times ``step`` to ``w``."""
         if self.single:
-            _add(<const float*> self.at + i * self.n, step, self.n, w)
+            _add(<const float*> self.at + i * self.apart, step, self.n, w)
         else:
-            _add(<const double*> self.at + i * self.n, step, self.n, w)
+            _add(<const double*> self.at + i * self.apart, step, self.n, w)
 
 
 cdef class SharedSquare(Square):

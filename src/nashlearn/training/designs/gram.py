@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,15 +16,18 @@ import nashlearn.kernels.gram as kernel_rows
 from nashlearn.kernels.rows import Dense
 from nashlearn.solvers.threads import Run, threads
 
+if TYPE_CHECKING:
+    from nashlearn.training.designs.tiles import Tiles
+
 __all__ = ["Gram", "Kernel"]
 
 _NAMED = ("rbf", "poly", "laplacian")
 _INDEFINITE = 1e-8  # an eigenvalue below minus this share of the largest is no rounding
 _PROBE = 500
-_CHUNK = 1 << 20  # bytes of kernel values computed together
-_HIGH = 256  # rows of a symmetric matrix that are computed together
+_HIGH = 256  # rows that are computed or copied together
+_ACROSS = 1024  # columns of rows that one thread adds up at a time
 _PART = 1 << 22  # bytes of rows that one thread multiplies at a time, whatever the number of threads
-_WIDE = 1 << 24  # bytes of data that are held in double precision for it
+_WIDE = 1 << 25  # bytes of data that are held in double precision for it
 _SPARE = 1 << 24  # bytes of rows that are made for a product and not kept
 _NARROW = 48  # columns up to which a product reads the matrix faster by itself than linear algebra does
 
@@ -48,18 +52,21 @@ class Kernel:
             )
         self.proven = named
         self.radial = named and kernel != "poly"  # 1 on the diagonal
-        self.gaussian = named and kernel == "rbf"
-        self.width = width = _width(gamma, X) if named else 1.0
-        forms: dict[str, Callable[[Any, Any], np.ndarray]] = {
+        self.tiled = named and kernel != "laplacian"  # by matrix products, where rows are dense
+        width = _width(gamma, X) if named else 1.0
+        forms: dict[str, Callable[..., np.ndarray]] = {
             "rbf": partial(_gaussian, gamma=width),
-            "poly": partial(polynomial_kernel, degree=degree, gamma=width, coef0=coef0),
+            "poly": partial(_polynomial, gamma=width, degree=degree, coef0=coef0),
             "laplacian": partial(laplacian_kernel, gamma=width),
         }
         self._pairs: Any = kernel if callable(kernel) else forms.get(kernel)
 
-    def bound(self, B: np.ndarray, run: Run) -> _Gaussian:
-        """The values between any rows and those of ``B``, of a Gaussian kernel of dense rows."""
-        return _Gaussian(B, self.width, run)
+    def bound(self, B: np.ndarray, run: Run, *, roughly: bool = False) -> Tiles:
+        """The values between any rows and those of ``B``, of a kernel that is tiled, for dense rows."""
+        from nashlearn.training.designs import tiles  # linear models do without
+
+        form = tiles.Gaussian if self.radial else tiles.Polynomial
+        return form(B, run=run, roughly=roughly, **self._pairs.keywords)
 
     def __call__(self, A: Any, B: Any) -> np.ndarray:
         """Values of the kernel between all rows of ``A`` and all rows of ``B``, as a dense float64 array.
@@ -81,46 +88,18 @@ def _gaussian(A: Any, B: Any, gamma: float) -> np.ndarray:
     """``exp(-gamma |a - b|^2)`` for all rows of ``A`` and ``B``."""
     if sp.issparse(A) or sp.issparse(B):
         return rbf_kernel(A, B, gamma=gamma)
-    return _Gaussian(B, gamma)(A)
+    from nashlearn.training.designs.tiles import Gaussian
+
+    return Gaussian(B, gamma)(A)
 
 
-class _Gaussian:
-    """``exp(-gamma |a - b|^2)``, the exponent in one matrix product of the rows with their norms appended."""
+def _polynomial(A: Any, B: Any, gamma: float, degree: float, coef0: float) -> np.ndarray:
+    """``(gamma <a, b> + coef0)^degree`` for all rows of ``A`` and ``B``."""
+    if sp.issparse(A) or sp.issparse(B):
+        return polynomial_kernel(A, B, gamma=gamma, degree=degree, coef0=coef0)
+    from nashlearn.training.designs.tiles import Polynomial
 
-    def __init__(self, B: np.ndarray, gamma: float, run: Run | None = None):
-        self.gamma, self.run, self.right = gamma, run or threads(1), np.empty((B.shape[0], B.shape[1] + 2))
-        self.right[:, :-2] = B
-        self.right[:, -2], self.right[:, -1] = 1.0, np.einsum("ij,ij->i", B, B, dtype=np.float64)
-
-    def __call__(self, A: np.ndarray, out: np.ndarray | None = None, bias: float = 0.0, first: int = 0) -> np.ndarray:
-        """The values for all rows of ``A`` and those of ``B`` from the first on, plus ``bias``, into ``out``."""
-        left = np.empty((A.shape[0], A.shape[1] + 2))
-        np.multiply(A, 2.0 * self.gamma, out=left[:, :-2], dtype=np.float64)  # predictions must find the same values
-        left[:, -2], left[:, -1] = -self.gamma * np.einsum("ij,ij->i", A, A, dtype=np.float64), -self.gamma
-        right = self.right[first:].T
-        values = np.empty((A.shape[0], right.shape[1])) if out is None else out
-        step = max(1, _CHUNK // (8 * max(right.shape[1], 1)))
-
-        def fill(start: int) -> None:  # a chunk stays in the cache between product and exponential
-            chunk = values[start : start + step]
-            np.matmul(left[start : start + step], right, out=chunk)
-            np.minimum(chunk, 0.0, out=chunk)
-            np.exp(chunk, out=chunk)
-            if bias:
-                chunk += bias
-
-        self.run(fill, ((start,) for start in range(0, A.shape[0], step)))
-        return values
-
-
-def _write(pairs: _Gaussian, A: np.ndarray, out: np.ndarray, slots: np.ndarray, bias: float) -> None:
-    """The values for rows ``A``, plus ``bias``, into these rows of ``out``: at once where they are neighbours."""
-    if slots[-1] - slots[0] == slots.size - 1:
-        pairs(A, out[slots[0] : slots[-1] + 1], bias)
-        return
-    step = max(1, _CHUNK // (8 * out.shape[1]))
-    for start in range(0, slots.size, step):
-        out[slots[start : start + step]] = pairs(A[start : start + step], bias=bias)
+    return Polynomial(B, gamma, degree, coef0)(A)
 
 
 def _is_finite(value: Any) -> bool:
@@ -149,6 +128,7 @@ def _width(gamma: Any, X: Any) -> float:
 class Gram:
     """The Gram matrix of the training data plus ``bias``, by rows. At most ``cache_size`` megabytes are kept.
 
+    Rows are kept without the bias, which products add: it may be large beside what tells examples apart.
     Threads share rows and products in parts whose size does not depend on their number, nor do then the results.
     """
 
@@ -171,13 +151,10 @@ class Gram:
         return values
 
     def between(self, rows: np.ndarray, columns: Any) -> np.ndarray:
-        """The matrix between some examples and others, none of which is kept."""
+        """The kernel between some examples and others; nothing is kept."""
         if self.kernel.precomputed:
-            values = self.X[rows].astype(np.float64)[:, columns]
-        else:
-            values = self.kernel(self.X[rows], self.X[columns])
-        values += self.bias
-        return values
+            return self.X[rows].astype(np.float64)[:, columns]
+        return self.kernel(self.X[rows], self.X[columns])
 
     def part(self, some: np.ndarray) -> Gram:
         """The matrix of some examples, at most ``capacity`` of them, by itself."""
@@ -185,7 +162,7 @@ class Gram:
         part = Gram(self.kernel, X, self.bias, 8 * some.size**2 / 2**20, self.run)
         if some.size <= part.capacity and (self._slot[some] >= 0).all():
             everything = np.arange(some.size)
-            kernel_rows.pick(self._rows, self._slot[some], some, 0.0, everything, part._rows)
+            self.pick(some, some, part._rows)
             part._slot[:], part._owner[:] = everything, everything
         return part
 
@@ -235,32 +212,38 @@ class Gram:
             return
         everything = np.arange(self.n)
         narrow = self.X.shape[1] <= self.n  # a copy in double precision takes no more room than the matrix
-        if self.kernel.gaussian and narrow and not sp.issparse(self.X):
+        if self.kernel.tiled and narrow and not sp.issparse(self.X):
             pairs = self.kernel.bound(self.X, threads(1))
             self.run(partial(self._strip, pairs), ((start,) for start in range(0, self.n, _HIGH)))
         else:
             self._compute(everything, self._rows, everything)
         self._slot[:], self._owner[:] = everything, everything
 
-    def _strip(self, pairs: _Gaussian, start: int) -> None:
+    def _strip(self, pairs: Tiles, start: int) -> None:
         """Write some rows from the diagonal on, and the columns that are the same."""
         rows, stop = self._rows, min(start + _HIGH, self.n)
-        pairs(self.X[start:stop], rows[start:stop, start:], self.bias, start)
+        pairs(self.X[start:stop], rows[start:stop, start:], start)
         for other in range(stop, self.n, _HIGH):
             rows[other : other + _HIGH, start:stop] = rows[start:stop, other : other + _HIGH].T
 
     def _compute(self, rows: np.ndarray, out: np.ndarray, slots: np.ndarray) -> None:
         """Compute rows into these of ``out``, some at a time: all of them might be as large as what is kept."""
-        if self.kernel.gaussian and not sp.issparse(self.X):
-            A = self.X[rows]
+        if self.kernel.tiled and not sp.issparse(self.X):
+            together = slots[-1] - slots[0] == slots.size - 1
+            step = rows.size if together else _HIGH
             for columns, pairs in self._bounds():
-                _write(pairs, A, out[:, columns], slots, self.bias)
+                for start in range(0, rows.size, step):
+                    A, to = self.X[rows[start : start + step]], slots[start : start + step]
+                    if together:
+                        pairs(A, out[to[0] : to[-1] + 1, columns])
+                    else:
+                        out[to, columns] = pairs(A)
             return
         for start in range(0, rows.size, self._spare):
             some = slice(start, start + self._spare)
             out[slots[some]] = self.between(rows[some], slice(None))
 
-    def _bounds(self) -> Iterator[tuple[slice, _Gaussian]]:
+    def _bounds(self) -> Iterator[tuple[slice, Tiles]]:
         """The kernel bound to the data, which it needs in double precision: to a part at a time where that is large."""
         step = max(1, _WIDE // (8 * (self.X.shape[1] + 2)))
         if self._pairs is not None:
@@ -298,17 +281,21 @@ class Gram:
         found = np.empty((self.n, V.shape[1]))
         found[self._owner] = self._times(self._rows, V)
         others = np.flatnonzero(self._slot < 0)
-        step = self._spare
-        for start in range(0, others.size, step):
-            some = others[start : start + step]
+        for start in range(0, others.size, self._spare):
+            some = others[start : start + self._spare]
             found[some] = self._values(some) @ V
+        return self._raised(found, V)
+
+    def _raised(self, found: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """A product with ``V`` (.., m), to which the bias is added."""
+        if self.bias:
+            found += self.bias * V.sum(axis=0)
         return found
 
     def _times(self, rows: np.ndarray, V: np.ndarray) -> np.ndarray:
         """``rows @ V``."""
         found = np.empty((rows.shape[0], V.shape[1]))
         step = max(1, _PART // (8 * max(rows.shape[1], 1)))
-
         W = np.zeros((V.shape[1], V.shape[0] + 1))  # as weights of one example's scores, whose intercept is 0
         W[:, :-1] = V.T
 
@@ -322,22 +309,13 @@ class Gram:
         self.run(part, ((start,) for start in range(0, rows.shape[0], step)))
         return found
 
-    def _add_across(self, C: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
-        """Add ``C @ rows`` to ``out``, some columns at a time."""
-        step = max(64, _PART // (8 * max(rows.shape[0], 1)))
-
-        def part(start: int) -> None:
-            out[:, start : start + step] += C @ rows[:, start : start + step]
-
-        self.run(part, ((start,) for start in range(0, rows.shape[1], step)))
-
     def _few(self, some: np.ndarray, V: np.ndarray) -> np.ndarray:
         """The columns of some examples times their rows of ``V``, where not all of them can be kept."""
         kept, others = some[self._slot[some] >= 0], some[self._slot[some] < 0]
         found = self.columns(kept, V[kept])
         for start in range(0, others.size, self._spare):
             part = others[start : start + self._spare]
-            found += self._values(part).T @ V[part]
+            found += self._raised(self._values(part).T @ V[part], V[part])
         return found
 
     @property
@@ -349,50 +327,73 @@ class Gram:
         """The columns of some examples, at most ``capacity`` of them, times ``V`` (some, m)."""
         slots = self.rows(some)
         found = np.zeros((V.shape[1], self.n))
-        if slots.max(initial=-1) < some.size:  # the first ones that are kept: nothing is copied
-            ordered = np.empty_like(V)
-            ordered[slots] = V
-            self._add_across(ordered.T, self._rows[: some.size], found)
-        else:
-            step = max(1, _CHUNK // (8 * self.n))
-            for start in range(0, some.size, step):
-                found += V[start : start + step].T @ self._rows[slots[start : start + step]]
+        self.push(slots, V, found)
         return np.ascontiguousarray(found.T)
 
-    def square(self, wanted: np.ndarray, less: float = 0.0, dtype: Any = np.float64) -> np.ndarray:
-        """The principal submatrix of some examples less a constant, from kept rows where there are any.
+    def pick(self, kept: np.ndarray, columns: np.ndarray, out: np.ndarray, places: np.ndarray | None = None) -> None:
+        """Write the columns of kept rows, without the bias, into these rows of ``out``, the first ones if not said."""
+        slots, to = self._slot[kept], np.arange(kept.size) if places is None else places
 
-        No others are kept for it.
-        """
-        slots = self._slot[wanted]
-        kept, missing = np.flatnonzero(slots >= 0), np.flatnonzero(slots < 0)
-        K = np.empty((wanted.size, wanted.size), dtype)
-        kernel_rows.pick(self._rows, slots[kept], wanted, less, kept, K)
-        step = max(1, _SPARE // (8 * max(wanted.size, 1)))  # a copy of all would double the memory
-        values = self._against(wanted if missing.size else wanted[:0])
-        for start in range(0, missing.size, step):
-            part = missing[start : start + step]
-            K[part] = values(wanted[part]) - less
+        def part(start: int) -> None:
+            some = slice(start, start + _HIGH)
+            kernel_rows.pick(self._rows, slots[some], columns, to[some], out)
+
+        self.run(part, ((start,) for start in range(0, kept.size, _HIGH)))
+
+    def kept(self, wanted: np.ndarray) -> np.ndarray:
+        """Which of these rows are kept."""
+        return self._slot[wanted] >= 0
+
+    def square(self, wanted: np.ndarray) -> np.ndarray:
+        """The principal submatrix of some examples, from kept rows where there are any. No others are kept for it."""
+        K, kept = np.empty((wanted.size, wanted.size)), self.kept(wanted)
+        self.pick(wanted[kept], wanted, K, np.flatnonzero(kept))
+        missing = np.flatnonzero(~kept)
+        if missing.size:
+            values = self.against(wanted)
+            step = max(1, _SPARE // (8 * wanted.size))  # a copy of all would double the memory
+            for start in range(0, missing.size, step):
+                part = missing[start : start + step]
+                K[part] = values(wanted[part], None)
+        K += self.bias
         return K
 
-    def _against(self, columns: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        """What maps examples to their part of the matrix in these columns."""
-        if self.kernel.gaussian and not sp.issparse(self.X):
-            pairs = self.kernel.bound(self.X[columns], self.run)
-            return lambda rows: pairs(self.X[rows], bias=self.bias)
-        return lambda rows: self.between(rows, columns)
+    def against(
+        self, columns: np.ndarray, *, roughly: bool = False
+    ) -> Callable[[np.ndarray, np.ndarray | None], np.ndarray]:
+        """What maps examples to their part of the matrix in these columns, without the bias; nothing is kept.
+
+        It is written into the second argument, where that is given.
+        """
+        if self.kernel.tiled and not sp.issparse(self.X):
+            pairs = self.kernel.bound(self.X[columns], self.run, roughly=roughly)
+            return lambda rows, out: pairs(self.X[rows], out)
+
+        def between(rows: np.ndarray, out: np.ndarray | None) -> np.ndarray:
+            made = np.empty((rows.size, columns.size)) if out is None else out
+            for start in range(0, rows.size, self._spare):
+                made[start : start + self._spare] = self.between(rows[start : start + self._spare], columns)
+            return made
+
+        return between
 
     def push(self, slots: np.ndarray, coefficients: np.ndarray, KC: np.ndarray, lost: np.ndarray | None = None) -> None:
         """Add the kept rows times their coefficients (rows, m) to ``KC`` (m, n).
 
         What rounding of the sums loses is added to ``lost``, where that is given.
         """
-        top = int(slots.max(initial=-1)) + 1
-        if lost is None and slots.size > 0.5 * top and KC.shape[0] > 1:  # few rows are multiplied in vain
-            ordered = np.zeros((top, KC.shape[0]))
-            ordered[slots] = coefficients
-            self._add_across(ordered.T, self._rows[:top], KC)
-        elif lost is None:
-            kernel_rows.push(self._rows, slots, coefficients, KC)
+
+        def part(start: int) -> None:
+            kernel_rows.push(self._rows, slots, coefficients, KC, start, min(start + _ACROSS, self.n))
+
+        if lost is None:
+            self.run(part, ((start,) for start in range(0, self.n, _ACROSS)))
+            level = self.bias * coefficients.sum(axis=0)[:, None]
         else:
             kernel_rows.push_exactly(self._rows, slots, coefficients, KC, lost)
+            level = np.array([[self.bias * math.fsum(one)] for one in coefficients.T.tolist()])
+            after = KC + level
+            taken = after - KC
+            lost += (KC - (after - taken)) + (level - taken)
+        if self.bias:
+            KC += level

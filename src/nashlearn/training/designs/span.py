@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nashlearn.kernels.gram import largest_sizes, magnitudes
 from nashlearn.kernels.rows import SharedSquare, Square
 from nashlearn.training.designs.gram import Gram
 from nashlearn.training.methods.ascent import listed
 from nashlearn.training.methods.ray import Ray
 from nashlearn.training.rounding import EXTRA, UNIT, rounding
+
+if TYPE_CHECKING:
+    from nashlearn.training.designs.corner import Corner
 
 __all__ = ["KernelProblem", "SpanCumulative", "SpanPerClass", "SpanShared"]
 
@@ -44,9 +49,9 @@ class SpanPerClass:
         """Scores from the Gram matrix times the reduced coefficients."""
         return KC
 
-    def square(self, K: np.ndarray, KC: np.ndarray, C: np.ndarray) -> tuple[Any, np.ndarray]:
+    def square(self, K: np.ndarray, KC: np.ndarray, C: np.ndarray, *, light: bool = False) -> tuple[Any, np.ndarray]:
         """Rows and "weights" of a working set for the sweeps."""
-        return Square(K), np.ascontiguousarray(KC)
+        return Square(K), np.ascontiguousarray(KC, dtype=np.float32 if light else np.float64)
 
     def covariance(self, K: np.ndarray, U: np.ndarray, owner: np.ndarray) -> np.ndarray:
         """``U A U'`` for directions ``U`` in the scores of their owners."""
@@ -66,7 +71,9 @@ class SpanPerClass:
 
     def reach(self, scores: np.ndarray) -> np.ndarray:
         """How large the scores (n, k) of an example are in its loss, up to a factor."""
-        return np.abs(scores).max(axis=1)
+        sizes = np.empty(len(scores))
+        largest_sizes(np.ascontiguousarray(scores), sizes)
+        return sizes
 
     def tidied(self, C: np.ndarray) -> np.ndarray:
         """``C``."""
@@ -124,7 +131,7 @@ class SpanShared(_OneFunction):
         """Scores from the Gram matrix times the reduced coefficients."""
         return KC + self.offsets(C)
 
-    def square(self, K: np.ndarray, KC: np.ndarray, C: np.ndarray) -> tuple[Any, np.ndarray]:
+    def square(self, K: np.ndarray, KC: np.ndarray, C: np.ndarray, *, light: bool = False) -> tuple[Any, np.ndarray]:
         """Rows and "weights" of a working set for the sweeps."""
         return SharedSquare(K, self.offset), np.concatenate([KC[0], self.offsets(C)])[None, :]
 
@@ -210,9 +217,22 @@ class KernelProblem:
         """Shape of the coefficients."""
         return self.gram.n, self.span.k
 
+    @cached_property
+    def corner(self) -> Corner:
+        """The part of the Gram matrix that visits work on."""
+        from nashlearn.training.designs.corner import Corner  # linear models do without
+
+        return Corner(self.gram)
+
     def truth(self) -> np.ndarray:
         """The labels as vertices."""
-        return self.game.labels.vertex(self.y)
+        return self._truth
+
+    @cached_property
+    def _truth(self) -> np.ndarray:
+        truth = self.game.labels.vertex(self.y)
+        truth.flags.writeable = False
+        return truth
 
     def products(self, C: np.ndarray) -> tuple[np.ndarray, float]:
         """The Gram matrix times the reduced coefficients, transposed, and how wrong rounding may have made it."""
@@ -223,12 +243,12 @@ class KernelProblem:
             part = support[start : start + gram.capacity]
             gram.push(gram.rows(part), reduced[part], KC, lost)
         KC += lost
-        return KC, 2.0 * UNIT * self._way(support, reduced[support])  # of the products, and of the result
+        return KC, 3.0 * UNIT * self._way(support, reduced[support])  # of the products, of a bias, and of the result
 
     def push(self, chosen: np.ndarray, change: np.ndarray, KC: np.ndarray) -> float:
         """Add rows of the Gram matrix times the changes of their coefficients to ``KC``; how wrong that may be."""
         self.gram.push(self.gram.rows(chosen), change, KC)
-        return UNIT * (chosen.size + 1) * (float(np.abs(KC).max()) + self._way(chosen, change))
+        return UNIT * (chosen.size + 4) * (float(np.abs(KC).max()) + self._way(chosen, change))
 
     def _way(self, chosen: np.ndarray, change: np.ndarray) -> float:
         """A bound of ``sum_j |K_ij| |change_j|`` for all ``i``."""
@@ -295,14 +315,15 @@ class KernelProblem:
         self, C: np.ndarray, scores: np.ndarray, wrong: float, Q: np.ndarray | None = None, smoothing: float = 0.0
     ) -> float:
         """How wrong rounding may make the objective at ``C``, or the dual at ``Q``, if functions are by ``wrong``."""
-        most = float(np.abs(self.span.above(C)).sum(axis=0).max())
-        wrong += UNIT * (self.gram.n + self.span.k) * self.span.offset * most
+        total, products = magnitudes(np.ascontiguousarray(C), np.ascontiguousarray(scores))
+        if self.span.offset:
+            most = float(np.abs(self.span.above(C)).sum(axis=0).max())
+            wrong += UNIT * (self.gram.n + self.span.k) * self.span.offset * most
         terms = self.gram.n + self.span.k + EXTRA
         unit = self.game.unit + smoothing * (1.0 + float(np.log(self.span.k + 1.0)))  # of costs and of entropies
         reach = float(self.omega @ self.span.reach(scores))
         # Coefficients of a dual point are omega / alpha at most; those of other candidates may have any size.
-        products = float(np.vdot(np.abs(C), np.abs(scores)))
-        norm = 0.5 * self.alpha * (float(np.abs(C).sum()) * wrong + terms * UNIT * products)
+        norm = 0.5 * self.alpha * (total * wrong + terms * UNIT * products)
         by_scores = 4.0 * self.span.copies * wrong + norm
         if Q is None:
             return rounding(terms, unit, reach) + by_scores

@@ -33,13 +33,16 @@ _ENOUGH = 3e-3  # part of the most promising gain of a working set below which n
 _LEFT = 0.02  # part of the gap that gains of that size may leave, were all examples to promise them
 _FINE = 4.0  # or this times the relative gap that is wanted, where that is less: the last digits ask for more
 _VISITS = 1e-3  # relative gap for which visits are made where more is allowed: Newton's method costs more than they do
+_LIGHT = 1e-4  # relative gap from which visits keep scores in single precision
+_HUGE = 1e30  # scores that it can hold
 _LOOKS = 500  # looks at each example of a working set before Newton's method takes over
 _OWN = 0.03  # part of the kernel's own diagonal that what examples have in common may add to it in visits
-_BLOCK = 512  # rows of a matrix that are changed at once
 _SPREAD = 64  # examples that share what an intercept is corrected by
-_IDLE = 10  # and where there are fewer, since none promises enough
+_IDLE = 10  # and where there are fewer, since none promises enough,
+_BARELY = 0.01  # and they won no more than this part of the gap
 _FINER, _FINEST = 0.1, 1e-4  # what is enough falls by such factors, to this part of it at the least, before it does
-_STALLED = 0.5  # part of the last round's gap that such visits must get below, or Newton's method takes over too
+_STALLED = 0.5  # part of the last round's gap that such visits must get below, or it takes over too,
+_STILL = 0.8  # and other visits of a set that is settled
 _SCALE = 0.3  # first smoothing of Newton's method, in units of the game's scale
 _NATURAL = 0.003  # and in units of the mean curvature of an example's own term in the dual, where that is more
 _FEW = 0.05  # part of a working set: with fewer new examples it is worth solving
@@ -91,12 +94,11 @@ class Candidate(NamedTuple):
 
 
 class Part(NamedTuple):
-    """``K - free e e'`` for the Gram matrix ``K`` of a working set and its mean ``e``, of size 1 on average.
+    """The diagonal of ``K - free e e'`` for the Gram matrix ``K`` of a working set and its mean ``e``, 1 on average.
 
     ``own`` is how much of ``e e'`` is left in it; where ``free`` is 0, all.
     """
 
-    K: np.ndarray
     diagonal: np.ndarray
     common: np.ndarray
     free: float
@@ -121,7 +123,9 @@ class Climb(RowMethod):
             run.rng.choice(gram.n, min(max(min(gram.n, 2 * k), gram.n // _FIRST), gram.capacity), replace=False)
         )
         other = _sweep_set(run, state, C, some, np.ones((gram.n, k), np.bool_), np.inf, np.inf)
-        return state, _certified(run, state, C, other)
+        # What a part of the data knows of all is not worth a certificate, unless it was all or there is a better start.
+        certain = some.size == gram.n or run.start is not None
+        return state, _certified(run, state, C, other) if certain else None
 
     def update(self, run: Run, state: ClimbState) -> tuple[ClimbState, Offer | None]:
         """A round on the working set of the examples that promise most."""
@@ -133,14 +137,16 @@ class Climb(RowMethod):
         diagonal = problem.gram.diagonal + problem.span.offset
         shares = problem.omega / run.alpha
         rank(problem.game.params.compiled(), scores, state.Q, shares, diagonal, near, promise)
-        chosen = _working_set(C, promise, problem.gram.capacity)
+        support = _support(C)
+        chosen = _working_set(support, promise, problem.gram.capacity)
         if not chosen.size:  # no visit would move anything: rounding has the last word
             state.over = True
-            return state, None
-        new = chosen.size - np.count_nonzero(C[chosen].any(axis=1))
+            return state, None if progress.w.size else _certified(run, state, C, None)
+        new = chosen.size - np.count_nonzero(support[chosen])
+        settled = state.fine < 1.0 or bool(new <= _FEW * chosen.size)
         rest = 0.03 * progress.apparent_gap if new > _FEW * chosen.size else 0.0
         enough, visits = (max(0.3 * tol, rest) * progress.primal for tol in (progress.tol, min(progress.tol, _VISITS)))
-        other = _sweep_set(run, state, C, chosen, near, enough, visits)
+        other = _sweep_set(run, state, C, chosen, near, enough, visits, settled)
         return state, _certified(run, state, C, other)
 
 
@@ -183,24 +189,30 @@ def _certificate(run: Run, state: ClimbState, C: np.ndarray, other: Candidate | 
     return Offer(best_C, best, dual, error, dual_error)
 
 
-def _working_set(C: np.ndarray, promise: np.ndarray, capacity: int) -> np.ndarray:
+def _working_set(support: np.ndarray, promise: np.ndarray, capacity: int) -> np.ndarray:
     """The examples that promise most, and the support vectors, as far as their rows can be kept."""
-    support = np.flatnonzero(C.any(axis=1))
-    most = min(max(_FRESH, support.size), promise.size)
+    most = min(max(_FRESH, int(np.count_nonzero(support))), promise.size)
     fresh = np.argpartition(-promise, most - 1)[:most]
-    chosen = np.union1d(fresh[promise[fresh] > 0.0], support)
+    marks = support.copy()
+    marks[fresh[promise[fresh] > 0.0]] = True
+    chosen = np.flatnonzero(marks)
     if chosen.size > capacity:
         chosen = chosen[np.argsort(-promise[chosen], kind="stable")[:capacity]]
     return chosen
 
 
+def _support(C: np.ndarray) -> np.ndarray:
+    """Which examples have coefficients other than 0."""
+    return np.abs(C) @ np.ones(C.shape[1]) > 0.0
+
+
 def _sweep_set(
     run: Run, state: ClimbState, C: np.ndarray, chosen: np.ndarray, near: np.ndarray, enough: float,
-    visits: float,
+    visits: float, settled: bool = False,
 ) -> Candidate | None:  # fmt: skip
     """Dual ascent over the chosen examples, to a gap of their own of ``enough``; push what changed to all scores.
 
-    Visits go on until they promise no more than is a part of ``visits``.
+    Visits go on until they promise no more than is a part of ``visits``. Few are new in a set that is ``settled``.
 
     Overwrites their rows of the coefficients ``C``. Returns other coefficients, where there are better ones.
     """
@@ -209,8 +221,8 @@ def _sweep_set(
     before, Q = C[chosen], state.Q[chosen]
     truth = problem.truth()[chosen]
     exact = chosen.size > _NEWTON_LIMIT or not np.isfinite(enough)
-    looks = _passes(run, state, C, chosen, Q, near, visits)
-    if chosen.size and not exact and not _IDLE * chosen.size < looks < _LOOKS * chosen.size:
+    enough_gained = _passes(run, state, C, chosen, Q, near, visits, settled)
+    if chosen.size and not exact and not enough_gained:
         K = problem.gram.square(chosen)
         outside = span.scores(state.KC[:, chosen].T - K @ span.reduce(before), C) - span.scores(0.0, before)
         game = problem.game.part(chosen)
@@ -233,51 +245,55 @@ def _sweep_set(
 
 
 def _passes(
-    run: Run, state: ClimbState, C: np.ndarray, chosen: np.ndarray, Q: np.ndarray, near: np.ndarray, enough: float
-) -> float:  # fmt: skip
-    """Greedy visits of the chosen examples, which overwrite ``Q`` and what is held apart; the looks, 0 if stalled."""
+    run: Run, state: ClimbState, C: np.ndarray, chosen: np.ndarray, Q: np.ndarray, near: np.ndarray, enough: float,
+    settled: bool,
+) -> bool:  # fmt: skip
+    """Greedy visits of the chosen examples, which overwrite ``Q`` and what is held apart; whether they are worth while.
+
+    They are not where they crawl, see next to nothing to gain, or did not lower the gap in the round before.
+    """
     problem, span, gap = run.problem, run.problem.span, run.progress.apparent_gap
-    stalled, state.gap = state.fine < 1.0 and gap > _STALLED * state.gap, gap
-    part, sums = _part(problem, chosen), np.zeros(span.k)
-    rows, W = span.square(part.K, state.KC[:, chosen], C)
-    active, first, classes = span.lists(near[chosen])
+    stalled = settled and gap > (_STALLED if state.fine < 1.0 else _STILL) * state.gap
+    state.gap = gap
+    places = problem.corner.places(chosen)
+    members = problem.corner.members
+    part, sums, moving = _part(problem, chosen), np.zeros((2, span.k)), state.Q[members]
+    light = run.progress.tol >= _LIGHT and state.fine == 1.0 and float(np.abs(state.KC).max()) < _HUGE
+    rows, W = span.square(problem.corner.K, state.KC[:, members], C, light=light)
+    which, first, classes = span.lists(near[chosen])
+    active = places[which]
     most = 0.0
     if np.isfinite(enough):
         most = min(_LEFT, _FINE * enough / run.progress.primal) * enough / (run.alpha * max(active.size, 1))
-    arrays = rows, W, Q, problem.omega[chosen] / run.alpha, part.diagonal + span.offset, active, first, classes
-    apart = part.common, state.held, sums, part.free, part.own
-    loss, budget = problem.game.part(chosen).params.compiled(), float(_LOOKS * active.size)
-    looks = greedy_passes(loss, *arrays, *apart, state.fine * most, _ENOUGH, budget)
-    while not stalled and 0.0 < looks <= _IDLE * active.size and most > 0.0 and state.fine > 1.5 * _FINEST:
+    arrays = rows, W, moving, problem.omega[members] / run.alpha, part.diagonal + span.offset, active, first, classes
+    apart = part.common, state.held, sums, problem.gram.bias, part.free, part.own
+    loss, budget = problem.game.part(members).params.compiled(), float(_LOOKS * active.size)
+    looks, won = greedy_passes(loss, *arrays, *apart, state.fine * most, _ENOUGH, budget)
+    little = _BARELY * gap * run.progress.primal / run.alpha
+    while most > 0.0 and not stalled and looks <= _IDLE * active.size and won <= little and state.fine > 1.5 * _FINEST:
         state.fine *= _FINER
-        looks += greedy_passes(loss, *arrays, *apart, state.fine * most, _ENOUGH, budget)
-    state.held -= part.free * sums
-    return 0.0 if stalled else looks
+        more, won = greedy_passes(loss, *arrays, *apart, state.fine * most, _ENOUGH, budget)
+        looks += more
+    idle = looks <= _IDLE * active.size and won <= little
+    Q[:] = moving[places]
+    state.held -= part.free * sums[1]
+    return not (stalled or idle or looks >= budget)
 
 
 def _part(problem: KernelProblem, chosen: np.ndarray) -> Part:
-    """The Gram matrix of a working set, without most of what its examples have in common.
-
-    Visits wait for memory: half the bytes are half the time, and later rounds mend what rounding spoils.
-    """
-    gram, n = problem.gram, chosen.size
-    K, diagonal = gram.square(chosen, gram.bias, np.float32), gram.diagonal[chosen] - gram.bias
-    means = (K @ np.full(n, 1.0 / n, np.float32)).astype(np.float64)
-    mean = float(np.mean(means))
-    if np.abs(means - mean).max() > mean + gram.bias:  # far from a constant: the intercept alone is one
+    """What the chosen examples have in common, at all members of the corner."""
+    gram, corner = problem.gram, problem.corner
+    members, places = corner.members, corner.places(chosen)
+    means, diagonal = corner.means(places), gram.diagonal[members] - gram.bias
+    mean = float(np.mean(means[places]))
+    if np.abs(means[places] - mean).max(initial=0.0) > mean + gram.bias:  # only the intercept is all but constant
         means[:], mean = 0.0, 0.0
-    own = _OWN * float(np.mean(diagonal))
+    own = _OWN * float(np.mean(diagonal[places]))
     whole = mean + gram.bias
     if not (problem.span.apart and whole > own > 0.0):
-        K += np.float32(gram.bias)
-        return Part(K, diagonal + gram.bias, np.ones(n), 0.0, 0.0)
+        return Part(diagonal + gram.bias, np.ones(members.size), 0.0, 0.0)
     free, beyond = whole - own, (means - mean) / whole
-    # ``free e e' - bias`` in terms that do not grow with the bias, as rounding would with them.
-    left = np.stack([free * beyond, np.ones(n)], axis=1, dtype=np.float32)
-    right = np.stack([1.0 + beyond, mean - own + free * beyond], dtype=np.float32)
-    for start in range(0, n, _BLOCK):
-        K[start : start + _BLOCK] -= left[start : start + _BLOCK] @ right
-    return Part(K, diagonal - (mean - own) - free * beyond * (2.0 + beyond), 1.0 + beyond, free, own)
+    return Part(diagonal - (mean - own) - free * beyond * (2.0 + beyond), 1.0 + beyond, free, own)
 
 
 def _shifted(problem: KernelProblem, state: ClimbState, C: np.ndarray) -> Candidate | None:
@@ -286,7 +302,7 @@ def _shifted(problem: KernelProblem, state: ClimbState, C: np.ndarray) -> Candid
     What the kernel makes of these differs little between examples. Without them a large constant feature would multiply
     what rounds leave of the sum of coefficients.
     """
-    gram, support = problem.gram, np.flatnonzero(C.any(axis=1))
+    gram, support = problem.gram, np.flatnonzero(_support(C))
     some = support[:: max(1, support.size // _SPREAD)]
     if not 0 < some.size <= gram.capacity:
         return None

@@ -40,7 +40,7 @@ class RowMethod(Method):
 
     def starting_point(self, run: Run) -> np.ndarray:
         """The last dual point where it fits, drawn towards the truth so that its weights are no longer than before."""
-        Q, start = run.problem.truth(), run.start
+        Q, start = run.problem.truth().copy(), run.start
         if start is not None and start.Q.shape == Q.shape:
             Q += min(1.0, run.alpha / start.alpha) * (start.Q - Q)
         return Q

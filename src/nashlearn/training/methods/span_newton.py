@@ -33,13 +33,15 @@ from nashlearn.kernels.tempered import turn_directions, turn_rows
 from nashlearn.training.methods.ray import Ray
 from nashlearn.training.methods.search import first_descent
 
-__all__ = ["ROUNDED", "Point", "Tempered", "drawing_chances"]
+__all__ = ["ROUNDED", "Known", "Point", "Tempered", "drawing_chances"]
 
 _TURNS = 4  # steps with the same directions
+_RATE = 0.1  # by which the first of them lowers the gap, roughly
 _PIVOTS = 4  # directions in the scores of one example at most
 _DRAWN = 1.5  # directions, over the cube root of the operations of a product: a factor costs about as much
 _FEW = 300.0  # whose factor takes no time
 _ROUNDS = 3  # in which chances above 1 are spread over the others
+_MANY = 500  # examples whose mean is all but constant
 _LENGTHS = 8  # of the first coefficients that are tried
 _SEARCHES = 3  # Newton steps in a span at most,
 _CLOSE = 0.02  # or until one brings less than this part of all
@@ -49,6 +51,7 @@ ROUNDED = 1e-13  # relative change of an objective that may be rounding
 
 Pair = tuple[np.ndarray, np.ndarray]  # coefficients ``a`` and ``A a``
 Solver = Callable[[Pair], Pair]
+Known = list[tuple[np.ndarray, float]]  # scores of coefficients and of those of their labels, and how wrong they are
 
 
 class Point(NamedTuple):
@@ -94,26 +97,34 @@ class Tempered:
         """The coefficients of labels ``q``, ``omega (y - q) / alpha``."""
         return (self.problem.omega / self.problem.alpha)[:, None] * (self.truth - q)
 
-    def round(self, here: Point, r: Pair, enough: float, rng: np.random.Generator) -> Point:
+    def round(
+        self, here: Point, r: Pair, enough: float, rng: np.random.Generator, *, certify: bool = False
+    ) -> tuple[Point, Known | None]:
         """A point that is better than one of gradient ``r``, or has a gap of ``enough``; the same where none is found.
 
         Steps solve one equation of drawn directions each, and are best in the span of that solution, the step before
-        and the coefficients themselves. Cost: a product with ``A`` for each.
+        and the coefficients themselves. Cost: a product with ``A`` for each. Where that is to ``certify`` the point and
+        it was likely to be the last, its scores and those of its labels come with it.
         """
-        problem, near = self.problem, self._drawn(here.found, rng)
+        problem, near, known = self.problem, self._drawn(here.found, rng), None
         last: tuple[Pair, ...] = ()
+        gap, rate = float(np.vdot(*r)) / (2.0 * problem.alpha), _RATE
         for turn in range(_TURNS):
             if turn:
                 own = self.own(here.found.q)
-                r = problem.alpha * (here.C - own), problem.alpha * (here.scores - problem.scores(own))
-            if float(np.vdot(*r)) <= 2.0 * problem.alpha * enough:
-                break
+                known = problem.all_scores(here.C, own) if certify and rate * gap <= enough else None
+                spread = known[1][0] if known else problem.scores(own)
+                r = problem.alpha * (here.C - own), problem.alpha * (here.scores - spread)
+                before, gap = gap, float(np.vdot(*r)) / (2.0 * problem.alpha)
+                rate = gap / max(before, np.finfo(np.float64).tiny)
+            if gap <= enough:
+                return here, known
             there = self.levelled(self._best(here, _stacked((near(r), (here.C, here.scores), *last))))
             if there is here:
-                break
+                return here, known
             last = ((there.C - here.C, there.scores - here.scores),)
             here = there
-        return here
+        return here, None
 
     def levelled(self, here: Point) -> Point:
         """Nearly the best point that constants, one for each score, and their kernel's mean can be added for."""
@@ -121,9 +132,11 @@ class Tempered:
 
     @cached_property
     def _constants(self) -> Pair:
-        """Functions that are all but constant, one for each score: the mean of all examples by their weights."""
+        """Functions that are all but constant, one for each score: the mean of many examples by their weights."""
         problem, span = self.problem, self.problem.span
-        u = problem.omega[:, None]
+        u = np.zeros((problem.gram.n, 1))
+        some = slice(None, None, max(1, problem.gram.n // _MANY))
+        u[some, 0] = problem.omega[some]
         Ku, k = problem.gram.product(u), problem.shape[1]
         return _stacked((u * e, span.scores(Ku * span.reduce(e[None, :]), u * e)) for e in np.eye(k))
 

@@ -15,9 +15,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from nashlearn.game import Equilibrium
 from nashlearn.training.driver import Offer, Run
 from nashlearn.training.methods.rows import RowMethod
-from nashlearn.training.methods.span_newton import ROUNDED, Tempered, drawing_chances
+from nashlearn.training.methods.span_newton import ROUNDED, Known, Tempered, drawing_chances
 from nashlearn.training.progress import relative_gap
 
 __all__ = ["TemperedSpan"]
@@ -77,7 +78,13 @@ class TemperedSpan(RowMethod):
         C = self._from_parts(run) if run.start is None else run.start.w
         objective = Tempered(run.problem, self.smoothing)
         here = objective.levelled(objective.at(C, run.problem.scores(C)))
-        return self._arrived(run, here.C, here.scores)
+        if run.start is not None:
+            return self._arrived(run, here.C, here.scores)
+        # Parts do not lead to the goal: what is known of the point will do without a certificate.
+        own = objective.own(here.found.q)
+        spread, found = run.problem.scores(own), here.found
+        dual = _bound(run, found, own, spread)
+        return TemperedSpanState(here.C, here.scores, found.q, found.p, own, spread, here.value, dual), None
 
     def update(self, run: Run, state: TemperedSpanState) -> tuple[TemperedSpanState, Offer | None]:
         """A round of steps."""
@@ -86,34 +93,39 @@ class TemperedSpan(RowMethod):
         here = objective.at(state.C, state.scores)
         gap = max(state.primal - state.dual, np.finfo(np.float64).tiny)
         r = run.alpha * (state.C - state.own), run.alpha * (state.scores - state.spread)
-        there = objective.round(here, r, _SPARE * run.progress.tol * state.primal, run.rng)
-        if there is here:
+        there, known = objective.round(here, r, _SPARE * run.progress.tol * state.primal, run.rng, certify=True)
+        if there is here and run.progress.w.size:
             state.over = True
             return state, None
-        arrived, offer = self._arrived(run, there.C, there.scores)
+        arrived, offer = self._arrived(run, there.C, there.scores, known)
         still = there.value >= here.value - ROUNDED * abs(here.value)
         arrived.over = still and arrived.primal - arrived.dual >= _FALLS * gap
         return arrived, offer
 
     def rescue(self, run: Run, state: TemperedSpanState | None) -> Offer | None:
-        """The coefficients to start from, where there are no others."""
+        """The coefficients of the state, or those to start from, where there are no others."""
         if run.progress.w.size:
             return None
         C = np.zeros(run.problem.shape) if run.start is None else run.start.w
+        C = C if state is None else state.C
         return Offer(C, run.problem.primal(C, self.smoothing), 0.0)
 
-    def _arrived(self, run: Run, C: np.ndarray, scores: np.ndarray) -> tuple[TemperedSpanState, Offer]:
+    def _arrived(
+        self, run: Run, C: np.ndarray, scores: np.ndarray, known: Known | None = None
+    ) -> tuple[TemperedSpanState, Offer]:
         """The state at ``C``, whose scores are about these, and its certificate from scores that are made anew.
 
-        Once more, where rounding of matrix products may be to blame.
+        They are not where they are ``known``; but once more, where rounding of matrix products may be to blame.
         """
         problem, objective, tol = run.problem, Tempered(run.problem, self.smoothing), run.progress.tol
         for exactly in (False, True):
             found = objective.at(C, scores).found  # any labels bound the optimum; these need no product of their own
             own = objective.own(found.q)
-            (seen, wrong), (spread, own_wrong) = problem.exact_scores(C, own) if exactly else problem.all_scores(C, own)
+            if exactly or known is None:
+                known = problem.exact_scores(C, own) if exactly else problem.all_scores(C, own)
+            (seen, wrong), (spread, own_wrong) = known
             here = objective.at(C, seen, found)
-            dual = float(problem.omega @ found.entropy - 0.5 * run.alpha * np.vdot(own, spread))
+            dual = _bound(run, found, own, spread)
             state = TemperedSpanState(C, seen, found.q, found.p, own, spread, here.value, dual)
             errors = (
                 problem.error_at(C, seen, wrong, smoothing=self.smoothing),
@@ -142,9 +154,10 @@ class TemperedSpan(RowMethod):
             C[some] = self._trained_on(run, problem.part(some, problem.omega[some] / chances[some]), C[some])
             chances = np.zeros(n)
             chances[some] = 1.0
-            q = problem.game.equilibria(problem.scores(C), self.smoothing).q
-            wrong = problem.omega * np.abs(truth - q).sum(axis=1)
-            wrong += _FLOOR * wrong.mean()
+            if share != _PARTS[-1]:
+                q = problem.game.equilibria(problem.scores(C), self.smoothing).q
+                wrong = problem.omega * np.abs(truth - q).sum(axis=1)
+                wrong += _FLOOR * wrong.mean()
         return C
 
     def _trained_on(self, run: Run, problem: Any, C: np.ndarray) -> np.ndarray:
@@ -156,8 +169,13 @@ class TemperedSpan(RowMethod):
             Ar = problem.scores(r)
             if float(np.vdot(r, Ar)) <= 2.0 * problem.alpha * _ENOUGH * here.value:
                 break
-            there = part.round(here, (r, Ar), _ENOUGH * here.value, run.rng)
+            there = part.round(here, (r, Ar), _ENOUGH * here.value, run.rng)[0]
             if there is here:
                 break
             here = there
         return here.C
+
+
+def _bound(run: Run, found: Equilibrium, own: np.ndarray, spread: np.ndarray) -> float:
+    """The dual at the labels of these equilibria, whose coefficients are ``own`` and the scores of those ``spread``."""
+    return float(run.problem.omega @ found.entropy - 0.5 * run.alpha * np.vdot(own, spread))

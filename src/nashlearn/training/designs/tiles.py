@@ -1,0 +1,117 @@
+"""Gaussian and polynomial kernels of dense rows, by tiles that threads share and that suit matrix products."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from nashlearn.solvers.threads import Run, threads
+
+__all__ = ["Gaussian", "Polynomial", "Tiles"]
+
+_HIGH, _BROAD = 128, 4096  # rows and columns of a tile at most
+_FAR = 64.0  # exponents up to which single precision loses no more than 1e-4 of a value
+_HUGE = 1e30  # and numbers that it can hold
+
+
+class Tiles:
+    """A function of one matrix product of rows, with something appended, between any rows and those of ``B``.
+
+    Where ``roughly``, in single precision if that makes sense.
+    """
+
+    gamma: float
+
+    def __init__(self, B: np.ndarray, run: Run | None = None, *, roughly: bool = False):
+        self.run = run or threads(1)
+        norms = np.einsum("ij,ij->i", B, B, dtype=np.float64)
+        self.moderate = self._moderate(float(norms.max(initial=0.0)))
+        single = roughly and self.moderate and 1.0 / _HUGE < self.gamma < _HUGE
+        self.right = np.empty((B.shape[0], B.shape[1] + 2), np.float32 if single else np.float64)
+        self.right[:, :-2] = B
+        self.right[:, -2], self.right[:, -1] = 1.0, norms
+
+    def __call__(self, A: np.ndarray, out: np.ndarray | None = None, first: int = 0) -> np.ndarray:
+        """The values for all rows of ``A`` and those of ``B`` from the first on, into ``out``."""
+        kind, width = self.right.dtype, self.right.shape[0] - first
+        left = np.empty((A.shape[0], A.shape[1] + 2), kind)
+        self._appended(A, left)
+        values = np.empty((A.shape[0], width), kind) if out is None else out
+
+        def fill(rows: slice, columns: slice) -> None:
+            tile, right = values[rows, columns], self.right[first:][columns].T
+            made: Any = tile if tile.dtype == kind else np.empty(tile.shape, kind)
+            np.matmul(left[rows], right, out=made)
+            self._finish(made, tile)
+
+        self.run(fill, itertools.product(_cuts(A.shape[0], _HIGH), _cuts(width, _BROAD)))
+        return values
+
+    def _moderate(self, norm: float) -> bool:
+        """Whether single precision will do for rows whose squared norms are no more than this."""
+        raise NotImplementedError
+
+    def _appended(self, A: np.ndarray, left: np.ndarray) -> None:
+        """Write rows, and what of them meets 1 and the squared norms of the others."""
+        raise NotImplementedError
+
+    def _finish(self, made: np.ndarray, out: np.ndarray) -> None:
+        """Make values of products, which may be overwritten."""
+        raise NotImplementedError
+
+
+class Gaussian(Tiles):
+    """``exp(-gamma |a - b|^2)``."""
+
+    def __init__(self, B: np.ndarray, gamma: float, run: Run | None = None, *, roughly: bool = False):
+        self.gamma = gamma
+        super().__init__(B, run, roughly=roughly)
+
+    def _moderate(self, norm: float) -> bool:
+        return self.gamma * norm <= _FAR
+
+    def _appended(self, A: np.ndarray, left: np.ndarray) -> None:
+        np.multiply(A, 2.0 * self.gamma, out=left[:, :-2], dtype=left.dtype)  # predictions must find the same values
+        norms = np.einsum("ij,ij->i", A, A, dtype=np.float64)
+        left[:, -2], left[:, -1] = -self.gamma * norms, -self.gamma
+
+    def _finish(self, made: np.ndarray, out: np.ndarray) -> None:
+        if not self.moderate:  # or else rounding makes no exponent positive that would count
+            np.minimum(made, 0.0, out=made)
+        np.exp(made, out=out, casting="same_kind")
+
+
+class Polynomial(Tiles):
+    """``(gamma <a, b> + coef0)^degree``."""
+
+    def __init__(
+        self, B: np.ndarray, gamma: float, degree: float, coef0: float, run: Run | None = None, *, roughly: bool = False
+    ):
+        self.gamma, self.degree, self.coef0 = gamma, int(degree), coef0
+        super().__init__(B, run, roughly=roughly)
+
+    def _moderate(self, norm: float) -> bool:
+        return self.degree * np.log(max(self.gamma * norm + self.coef0, 1.0)) <= np.log(_HUGE)
+
+    def _appended(self, A: np.ndarray, left: np.ndarray) -> None:
+        np.multiply(A, self.gamma, out=left[:, :-2], dtype=left.dtype)
+        left[:, -2], left[:, -1] = self.coef0, 0.0
+
+    def _finish(self, made: np.ndarray, out: np.ndarray) -> None:
+        """By multiplications: powers take ten times as long."""
+        power, left = None, self.degree
+        while left:
+            if left % 2:
+                power = made.copy() if power is None else np.multiply(power, made, out=power)
+            left //= 2
+            if left:
+                np.multiply(made, made, out=made)
+        out[...] = power
+
+
+def _cuts(size: int, most: int) -> list[slice]:
+    """Parts of ``range(size)`` that are as equal as can be, none larger than ``most``."""
+    count = -(-size // most)
+    return [slice(size * i // count, size * (i + 1) // count) for i in range(count)]
