@@ -152,6 +152,25 @@ def test_backward_twice_is_the_same_and_second_derivatives_are_refused(smoothing
 
 
 @on_each_device
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_a_mean_over_nothing_has_gradients_of_zero_in_every_type(dtype, device):
+    leaves = draw(3, 4, 10, dtype=dtype, device=device)[:3]
+    value = nt.functional.linear_nash_loss(*leaves[:2], torch.full((3,), -100, device=device), leaves[2], smoothing=0.3)
+    assert value.isnan()
+    assert not any(gradient.any() for gradient in torch.autograd.grad(value, leaves))
+
+
+@on_each_device
+def test_float16_loses_nothing_of_a_mean_over_many_rows_in_either_backward_pass(device):
+    h, weight, _, target = draw(20_000, 8, 1000, dtype=torch.float16, device=device)
+    value = nt.functional.linear_nash_loss(h, weight, target, smoothing=1.0)
+    right = reference((h, weight, None), target, smoothing=1.0)[1][1]
+    for _ in range(2):
+        dw = torch.autograd.grad(value, weight, retain_graph=True)[0]
+        assert (dw.double() - right).norm() <= 2e-3 * right.norm()
+
+
+@on_each_device
 @both_losses
 def test_only_the_gradients_that_are_needed(smoothing, device, way):
     h, weight, bias, target = draw(40, 4, 50, device=device)

@@ -79,6 +79,23 @@ def test_dead_blocks_cost_at_most_one_rounding(dtype, monkeypatch):
 
 
 @needs_cuda
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_no_more_than_a_rounding_unit_is_cut_off(dtype):
+    from nashlearn.torch import triton_tempered
+
+    n, k, smoothing = 40, 6000, 0.3
+    unit = torch.finfo(dtype).eps / 2
+    scores = (1.5 * torch.randn(n, k, generator=torch.Generator().manual_seed(0))).to(dtype).to("cuda")
+    q = nt.functional.predict_proba(scores.double(), smoothing=smoothing)
+    ones = torch.ones(n, device="cuda")
+    triton_tempered.temper(scores, torch.zeros(n, dtype=torch.long, device="cuda"), -100, smoothing, ones, ones, 1)
+    found, right = scores[:, 1:].double(), q[:, 1:]  # the first class is the label of all
+    assert not found[right < 0.49 * unit / k].any()
+    assert found[right > 1.01 * unit / k].all()
+    assert (right < 0.49 * unit / k).any()
+
+
+@needs_cuda
 @both_losses
 def test_the_device_keeps_no_scores(smoothing):
     n, d, k = 8192, 256, 32768

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra [torch]")
 
-from loss_cases import COSTS, TOLERANCE, draw, labels, on_each_device  # noqa: E402
+from loss_cases import COSTS, TOLERANCE, draw, labels, needs_cuda, on_each_device  # noqa: E402
+from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 import nashlearn.torch as nt  # noqa: E402
+from nashlearn.torch import ops, repeated  # noqa: E402
 
 LOSSES = {"zero_one": "zero_one", "absolute": "absolute", "squared": "squared", "abstain": "abstain", "cost": COSTS}
 STEPS = 4  # the first ones find the launches
@@ -110,3 +113,108 @@ def test_tensors_that_lie_elsewhere_are_refused_after_any_number_of_steps(name, 
         else:
             with pytest.raises(ValueError, match=f"{name} must be on {device}"):
                 ours(scores, **given)
+
+
+class HostStep:
+    """A step whose launches are operations of the host: what surrounds it is then tested without a device."""
+
+    device = -1
+
+    def __init__(self, settings):
+        self.settings = settings
+
+    def usual(self, addresses):
+        return True
+
+    def forward(self, scores, target, share):
+        return ops._forward(scores, target, share, torch.empty(0), *self.settings)
+
+    def backward(self, grad, scores, target, share, support, numbers):
+        kept = (grad, scores, target, share, torch.empty(0), support, numbers)
+        return ops._backward(*kept, *self.settings[:5])
+
+
+@pytest.fixture
+def steps(device, monkeypatch):
+    """The steps that are kept, none to begin with; on the host those of float32, which no right answer is made in."""
+    kept = {}
+    monkeypatch.setattr(repeated, "_STEPS", kept)
+    if device == "cpu":
+        monkeypatch.setattr(torch.cuda, "current_device", lambda: HostStep.device)
+
+        def known(scores, target, share, settings):
+            if scores.dtype == torch.float32:
+                kept[repeated._key(scores, target, share, settings)] = HostStep(settings)
+            return True
+
+        monkeypatch.setattr(repeated, "known", known)
+    return kept
+
+
+@on_each_device
+@pytest.mark.parametrize("smoothing", [0.0, 0.5])
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_a_forward_pass_that_is_repeated_saves_what_the_first_one_saved(smoothing, reduction, device, steps):
+    h, w = (draw(*shape, dtype=torch.float32, seed=seed).to(device) for seed, shape in enumerate(((32, 8), (10, 8))))
+    y = labels(10, 32).to(device)
+    h.requires_grad_()
+
+    def part(h, y):
+        return nt.functional.nash_loss(h @ w.T, y, smoothing=smoothing, reduction=reduction)
+
+    right = torch.autograd.grad(sum(part(a, b) for a, b in zip(h.chunk(4), y.chunk(4), strict=True)), h)[0]
+    steps.clear()
+    for _ in range(2):
+        several = [checkpoint(part, a, b, use_reentrant=False) for a, b in zip(h.chunk(4), y.chunk(4), strict=True)]
+        assert_same(torch.autograd.grad(sum(several), h), [right.cpu()], torch.float32)
+    assert steps
+
+
+@on_each_device
+def test_a_step_is_kept_and_its_gradient_is_the_same_twice(device, steps):
+    ours, scores, y = nt.NashLoss().to(device), draw(50, 4, dtype=torch.float32), labels(4, 50)
+    right = both(nt.NashLoss(), scores.double(), y)
+    for step in range(STEPS):
+        assert bool(steps) == (step > 0)
+        own = scores.to(device).requires_grad_()
+        value = ours(own, y.to(device))
+        for _ in range(2):
+            gradient = torch.autograd.grad(value, own, retain_graph=True)[0]
+            assert_same([value.detach(), gradient], right, torch.float32)
+    assert len(steps) == 1
+
+
+@on_each_device
+def test_steps_that_differ_in_a_setting_alone_are_different(device, steps):
+    scores, y = draw(50, 4, dtype=torch.float32), labels(4, 50)
+    for _ in range(STEPS):
+        for ignore_index in (1, 2):
+            for price in (0.2, 0.4):
+                settings = {"abstain_cost": price, "ignore_index": ignore_index, "smoothing": 0.0}
+                right = both(nt.NashLoss("abstain", **settings), scores.double(), y)
+                found = both(nt.NashLoss("abstain", **settings).to(device), scores.to(device), y.to(device))
+                assert_same(found, right, torch.float32)
+    assert len(steps) == 4
+
+
+@needs_cuda
+@pytest.mark.parametrize("device", ["cuda"])
+def test_steps_under_autocast_are_others(device, steps):
+    half, y = draw(50, 4, dtype=torch.float16).to(device), labels(4, 50).to(device)
+    for _ in range(STEPS):
+        for enabled, kind in ((True, torch.float32), (False, torch.float16)):
+            own = half.detach().requires_grad_()
+            with torch.autocast(device, enabled=enabled):
+                value = nt.functional.nash_loss(own, y)
+            value.backward()
+            assert value.dtype == kind
+    assert len(steps) == 2
+
+
+@on_each_device
+def test_settings_that_cannot_be_part_of_a_key_are_checked_like_others(device):
+    scores, y = draw(5, 4, device=device), labels(4, 5, device=device)
+    array = nt.functional.nash_loss(scores, y, smoothing=np.array(0.5))
+    assert array == nt.functional.nash_loss(scores, y, smoothing=0.5)
+    with pytest.raises(ValueError, match="reduction"):
+        nt.functional.nash_loss(scores, y, reduction=["mean"])

@@ -67,7 +67,7 @@ def _forward(
 
 
 def _folded(dtype: torch.dtype) -> bool:
-    """Whether gradients are divided by the mass at once: not in float16, whose exponents do not reach so low."""
+    """Whether what scales gradients is part of them at once: not in float16, whose exponents do not reach so low."""
     return dtype != torch.float16
 
 
@@ -80,8 +80,13 @@ def _backward(
     gradients: Sequence[Tensor | None]
     with _as_given(h.device.type), current(h.device):
         if smoothing > 0:
+            top = None if _folded(h.dtype) or not len(by) else by.abs().amax()
+            if top is not None:
+                top = top.where((top > 0) & top.isfinite(), 1.0)
+                by = by / top
             found = linear_tempered.losses_and_gradients(h, weight, bias, target, ignore_index, smoothing, by, needs)
-            gradients = [None if x is None else x.to(h.dtype) for x in found[1:]]
+            made = (None if x is None else x if top is None else x * top for x in found[1:])
+            gradients = [None if x is None else x.to(h.dtype) for x in made]
         else:
             gradients = linear_exact.backward(by, h, weight, target, ignore_index, bits, inverse, needs)
     return _filled(gradients, h)
@@ -152,11 +157,16 @@ class _LinearLoss(torch.autograd.Function):
         ctx.made = None  # the gradients are handed over: who asks again has them made again
         h = saved[0]
         if smoothing > 0 and reduction != "none" and made is not None:
-            found = _scaled(made, grad if _folded(h.dtype) else grad.to(mass.dtype) / mass[0], h.dtype)
+            found = _scaled(made, grad if _folded(h.dtype) else _over(grad, mass[0]), h.dtype)
         else:
             found = _differentiate(grad, *saved, smoothing, ignore_index, needs)
         gradients = (once(x, h) if need else None for x, need in zip(found, needs, strict=True))
         return *gradients, None, None, None
+
+
+def _over(grad: Tensor, mass: Tensor) -> Tensor:
+    """What arrives, divided by the mass; 0 for a mean over nothing, whose loss is NaN and whose gradients are 0."""
+    return (grad.to(mass.dtype) / mass).where(mass != 0, 0.0)
 
 
 def _scaled(gradients: Sequence[Tensor], factor: Tensor, dtype: torch.dtype) -> Sequence[Tensor]:

@@ -274,15 +274,18 @@ class _Loss(torch.autograd.Function):
         ctx: Any, scores: Tensor, target: Tensor, weight: Tensor | None, params: Tensor, settings: tuple
     ) -> Tensor:  # fmt: skip
         out, support, numbers = _solve(scores, target, weight, params, *settings)
-        ctx.save_for_backward(scores, target, weight, params, support, numbers)
+        some = params if params.numel() else None  # an empty tensor lies on one device or the other
+        ctx.save_for_backward(scores, target, weight, some, support, numbers)
         ctx.settings = settings
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        saved, settings = ctx.saved_tensors, ctx.settings
+        settings = ctx.settings
+        scores, target, weight, params, support, numbers = ctx.saved_tensors
+        params = scores.new_empty((0,)) if params is None else params
+        saved = scores, target, weight, params, support, numbers
         change = _differentiate(grad, *saved, *settings[:5])
-        scores, target, weight, params, *_ = saved
         if not torch.compiler.is_compiling() and not repeated.known(scores, target, weight, settings):
             (loss, price, smoothing, *_), k = settings, scores.shape[1]
             plan = _plan(scores.device.type, loss, price, k, scores.dtype, params.numel(), smoothing > 0)

@@ -7,7 +7,9 @@ the checks before them depend on, and a step like an earlier one lacks nothing b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import or_
 from typing import Any, NamedTuple
 
 import torch
@@ -20,53 +22,62 @@ __all__ = ["again", "known", "remember"]
 Key = tuple[Any, ...]
 
 
+def _addresses(tensors: Sequence[Any]) -> list[int]:
+    return [0 if x is None else x.data_ptr() for x in tensors]
+
+
 class Step(NamedTuple):
     """Room and launches of a reduced loss and its gradient.
 
-    ``out`` is like the loss, ``left`` like what the forward pass leaves: numbers, and the adversary's support from byte
-    ``support`` on. ``usual`` tells whether addresses are such as launches may be repeated with.
+    ``out`` is like the loss, ``support`` and ``numbers`` like what the forward pass leaves of the adversary's strategy.
+    ``usual`` tells whether addresses are such as launches may be repeated with.
     """
 
     device: int
     out: Tensor
-    left: Tensor
-    support: int
+    support: Tensor
+    numbers: Tensor
     usual: Callable[..., bool]
     launches: Any
 
-    def forward(self, scores: Tensor, target: Tensor, share: Tensor | None) -> tuple[Tensor, Tensor]:
+    def forward(self, scores: Tensor, target: Tensor, share: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """The loss, and what the backward pass needs."""
-        out, left = torch.empty_like(self.out), torch.empty_like(self.left)
-        value, numbers = out.data_ptr(), left.data_ptr()
-        given = scores.data_ptr(), target.data_ptr(), 0 if share is None else share.data_ptr(), 0
-        self.launches.forward((*given, value, numbers + self.support, numbers))
-        self.launches.total((numbers, value))
-        return out, left
+        out, support, numbers = (torch.empty_like(x) for x in (self.out, self.support, self.numbers))
+        *given, value, kept, left = _addresses((scores, target, share, None, out, support, numbers))
+        self.launches.forward((*given, value, kept, left))
+        self.launches.total((left, value))
+        return out, support, numbers
 
-    def backward(self, grad: Tensor, scores: Tensor, target: Tensor, share: Tensor | None, left: Tensor) -> Tensor:
+    def backward(
+        self, grad: Tensor, scores: Tensor, target: Tensor, share: Tensor | None, support: Tensor, numbers: Tensor
+    ) -> Tensor:
         """The gradient."""
-        if grad.data_ptr() & 15:  # part of another tensor
-            grad = grad.clone()
-        change, numbers = torch.empty_like(scores), left.data_ptr()
-        given = scores.data_ptr(), target.data_ptr(), 0 if share is None else share.data_ptr(), 0
-        self.launches.backward((grad.data_ptr(), *given, numbers + self.support, numbers, change.data_ptr()))
-        return change
+        tensors = (grad, scores, target, share, None, support, numbers, torch.empty_like(scores))
+        addresses = _addresses(tensors)
+        if reduce(or_, addresses) & 15:  # parts of other tensors, as hooks of saved tensors may return
+            tensors = (*(None if x is None else x.clone() for x in tensors[:-1]), tensors[-1])
+            addresses = _addresses(tensors)
+        self.launches.backward(addresses)
+        return tensors[-1]
 
 
 class _Again(torch.autograd.Function):
-    """``F(scores) - scores_y`` with gradient ``q - y``, by a step that is known."""
+    """``F(scores) - scores_y`` with gradient ``q - y``, by a step that is known.
+
+    It saves the same tensors as the first step did: checkpointing counts and compares those of a repeated forward pass.
+    """
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, target: Tensor, share: Tensor | None, step: Step) -> Tensor:
-        out, left = step.forward(scores, target, share)
-        ctx.save_for_backward(scores, target, share, left)
+        out, support, numbers = step.forward(scores, target, share)
+        ctx.save_for_backward(scores, target, share, None, support, numbers)
         ctx.step = step
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        saved = ctx.saved_tensors
-        return once(ctx.step.backward(grad, *saved), saved[0]), None, None, None
+        scores, target, share, _, support, numbers = ctx.saved_tensors
+        return once(ctx.step.backward(grad, scores, target, share, support, numbers), scores), None, None, None
 
 
 _STEPS: dict[Key, Step] = {}
@@ -92,12 +103,14 @@ def again(scores: Tensor, target: Tensor, share: Tensor | None, settings: tuple)
     """
     if torch.compiler.is_compiling():
         return None
-    step = _STEPS.get(_key(scores, target, share, settings))
+    try:
+        step = _STEPS.get(_key(scores, target, share, settings))
+    except TypeError:  # a setting that cannot be part of a key: it has not been checked yet
+        return None
     if step is None or type(scores) is not Tensor or transformed() or step.device != torch.cuda.current_device():
         return None
     straight = scores.is_contiguous() and target.is_contiguous() and (share is None or share.is_contiguous())
-    addresses = scores.data_ptr(), target.data_ptr(), 0 if share is None else share.data_ptr()
-    if not (straight and step.usual(addresses)):
+    if not (straight and step.usual(_addresses((scores, target, share)))):
         return None
     return _Again.apply(scores, target, share, step)
 
@@ -109,18 +122,19 @@ def remember(plan: Any, rows: Any, grad: Tensor, saved: tuple, settings: tuple) 
     """
     scores, target, share, params, support, numbers = saved
     *_, smoothing, ignore_index, reduction, _ = settings
-    if params.numel() or reduction == "none" or not len(scores):
-        return
+    if params.numel() or reduction == "none" or not len(scores) or torch.cuda.is_current_stream_capturing():
+        return  # a graph that is being recorded would keep what is allocated here
     tensors = (scores, target, share, None, grad, support, numbers)
     launches = rows.step(plan, tensors, ignore_index, reduction == "mean", smoothing)
     if launches is None:
         return
     if len(_STEPS) >= _MOST:
         _STEPS.clear()
-    size = numbers.element_size()
-    first = -(-numbers.numel() * size // 16) * 16  # bytes of the numbers; what follows is aligned as they are
-    count = -(-(first + support.numel() * support.element_size()) // size)
-    like = numbers.new_empty(1).expand(count), torch.empty_like(grad, memory_format=torch.contiguous_format)
-    _STEPS[_key(scores, target, share, settings)] = Step(
-        scores.get_device(), like[1].detach(), like[0], first, rows.usual, launches
-    )
+    like = torch.empty_like(grad, memory_format=torch.contiguous_format).detach(), _like(support), _like(numbers)
+    key = _key(scores, target, share, settings)
+    _STEPS[key] = Step(scores.get_device(), *like, rows.usual, launches)
+
+
+def _like(x: Tensor) -> Tensor:
+    """A tensor in hardly any room of which ``torch.empty_like`` makes one like ``x``, which has one dimension."""
+    return x.new_empty(min(1, x.numel())).expand(x.shape)

@@ -2,8 +2,9 @@
 
 Probabilities below ``u / k``, or half of that, are taken for 0, where ``u`` is the rounding unit of the type and ``k``
 the number of classes. What a row loses is then less than ``u`` of its probability, the error of one rounding: its part
-of ``dh`` is off by less than ``u * share * max_j |W_j|``. A block of :data:`BLOCK` rows and as many classes is dead if
-all its probabilities are 0 and no row has its label there; a product without it is the same product.
+of ``dh`` is off by less than ``u * share * max_j |W_j|``. In float16 what is stored loses more where classes are so
+many that most probabilities lie below 6e-8, the least number of that type. A block of :data:`BLOCK` rows and as many
+classes is dead if all its probabilities are 0 and no row has its label there; a product without it is the same product.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def _larger(a, b, PACKED: tl.constexpr):
     elif PACKED and a.dtype == tl.float16:
         return tl.inline_asm_elementwise("max.NaN.f16x2 $0, $1, $2;", "=r,r,r", [a, b], a.dtype, True, 2)
     else:
-        return larger(a, b)
+        return larger(a, b).to(a.dtype)  # bfloat16 would come back as float32
 
 
 @triton.jit
@@ -145,7 +145,7 @@ def _smaller(a, b, PACKED: tl.constexpr):
     elif PACKED and a.dtype == tl.float16:
         return tl.inline_asm_elementwise("min.f16x2 $0, $1, $2;", "=r,r,r", [a, b], a.dtype, True, 2)
     else:
-        return tl.minimum(a, b)
+        return tl.minimum(a, b).to(a.dtype)
 
 
 @triton.jit
