@@ -52,13 +52,13 @@ class Step(NamedTuple):
         self, grad: Tensor, scores: Tensor, target: Tensor, share: Tensor | None, support: Tensor, numbers: Tensor
     ) -> Tensor:
         """The gradient."""
-        tensors = (grad, scores, target, share, None, support, numbers, torch.empty_like(scores))
-        addresses = _addresses(tensors)
+        given: Sequence[Tensor | None] = (grad, scores, target, share, None, support, numbers)
+        addresses, change = _addresses(given), torch.empty_like(scores)
         if reduce(or_, addresses) & 15:  # parts of other tensors, as hooks of saved tensors may return
-            tensors = (*(None if x is None else x.clone() for x in tensors[:-1]), tensors[-1])
-            addresses = _addresses(tensors)
-        self.launches.backward(addresses)
-        return tensors[-1]
+            given = [None if x is None else x.clone() for x in given]
+            addresses = _addresses(given)
+        self.launches.backward((*addresses, change.data_ptr()))
+        return change
 
 
 class _Again(torch.autograd.Function):
