@@ -88,9 +88,8 @@ def test_drafts_serve_only_what_they_were_made_for():
         return kernel.visit(data, w, part, offset, omega, 0.01, reply, np.zeros(4), *kept, drafts)
 
     with pytest.raises(ValueError, match="each sentence once"):
-        Drafts(own.sentences).choose(np.array([1, 1]))
-    drafts = Drafts(own.sentences)
-    drafts.choose(part)
+        Drafts(own.sentences, np.array([1, 1]))
+    drafts = Drafts(own.sentences, part)
     for first, last in ((-1, 2), (2, 1), (0, 5)):
         with pytest.raises(ValueError, match="first and last"):
             drafts.prepare(first, last, offset, reply, *kept)

@@ -6,15 +6,15 @@ made, and parts be added to, by several threads; each weight gets its terms in t
 """
 
 from libc.stdlib cimport free
-from libc.string cimport memset
-from nashlearn.kernels.checks cimport DOUBLE, extent, vector, vector_out
+from nashlearn.kernels.checks cimport DOUBLE, vector, vector_out
 from nashlearn.kernels.hashed_arcs cimport WIDTH, Sentences, scale
 from nashlearn.kernels.scratch cimport Block, ask, doubles, indices
 
 cdef enum:
     _BITS = 5
+    _PARTS = 1 << _BITS
 
-PARTS = 1 << _BITS  # of the weights
+PARTS = _PARTS  # of the weights
 
 
 cdef struct Term:
@@ -23,31 +23,20 @@ cdef struct Term:
 
 
 cdef class Terms:
-    """What the arcs of some sentences add to the weights, part by part; memory is kept from one list to the next."""
+    """What the arcs of the sentences ``first`` to ``last`` add to the weights, listed part by part.
 
-    cdef readonly Sentences data
+    ``omega`` are the weights of all sentences, and ``q`` the entries of these, which lie as their scores do.
+    """
+
+    cdef object given
+    cdef Sentences data
     cdef Block found  # features as they are met,
-    cdef Block room  # and with their terms, in order
+    cdef Block room  # and in order
     cdef double* step  # of each arc
     cdef Term* term
-    cdef Py_ssize_t[(1 << _BITS) + 1] bounds
+    cdef Py_ssize_t[_PARTS + 1] bounds
 
-    def __cinit__(self, Sentences data not None):
-        self.data = data
-
-    def __dealloc__(self):
-        free(self.found.at)
-        free(self.room.at)
-
-    def __reduce__(self):
-        return Terms, (self.data,)
-
-    def collect(self, Py_ssize_t first, Py_ssize_t last, omega, q):
-        """List the terms of the sentences ``first`` to ``last``, whose entries ``q`` lie as their scores do.
-
-        ``omega`` are the weights of all sentences.
-        """
-        cdef Sentences data = self.data
+    def __cinit__(self, Sentences data not None, Py_ssize_t first, Py_ssize_t last, omega, q):
         cdef Py_ssize_t i, entries = 0
         cdef const double* share = <const double*> vector(omega, "omega", DOUBLE, data.n)
         cdef const double* entry
@@ -57,11 +46,18 @@ cdef class Terms:
         for i in range(first, last):
             entries += data.size[i] * (data.size[i] + 1)
         entry = <const double*> vector(q, "q", DOUBLE, entries)
-        memset(self.bounds, 0, sizeof(self.bounds))
+        self.data, self.given = data, (data, first, last, omega, q)
         with nogil:
             enough = self.listed(first, last, share, entry, entries)
         if not enough:
             raise MemoryError()
+
+    def __dealloc__(self):
+        free(self.found.at)
+        free(self.room.at)
+
+    def __reduce__(self):
+        return Terms, self.given
 
     cdef bint listed(
         self, Py_ssize_t first, Py_ssize_t last, const double* share, const double* entry, Py_ssize_t entries
@@ -91,7 +87,7 @@ cdef class Terms:
         self.term = <Term*> self.room.at
         for f in range(start[count]):
             self.bounds[(seen[f] >> shift) + 1] += 1
-        for part in range(1, (1 << _BITS) + 1):
+        for part in range(1, _PARTS + 1):
             self.bounds[part] += self.bounds[part - 1]
         for t in range(count):
             for f in range(start[t], start[t + 1]):
@@ -99,7 +95,7 @@ cdef class Terms:
                 to = self.bounds[part]
                 self.term[to].index, self.term[to].arc = seen[f], <int> t
                 self.bounds[part] += 1
-        for part in range(1 << _BITS, 0, -1):  # each has moved on to where the next begins
+        for part in range(_PARTS, 0, -1):  # each has moved on to where the next begins
             self.bounds[part] = self.bounds[part - 1]
         self.bounds[0] = 0
         return True
@@ -108,8 +104,8 @@ cdef class Terms:
         """Add the terms of the weights of one part."""
         cdef double* weight = <double*> vector_out(w, "w", DOUBLE, (<Py_ssize_t> 1) << self.data.bits)
         cdef Py_ssize_t f
-        if not 0 <= part < 1 << _BITS:
-            raise ValueError(f"part must lie in 0..{(1 << _BITS) - 1}; got {part}")
+        if not 0 <= part < _PARTS:
+            raise ValueError(f"part must lie in 0..{_PARTS - 1}; got {part}")
         with nogil:
             for f in range(self.bounds[part], self.bounds[part + 1]):
                 weight[self.term[f].index] += self.step[self.term[f].arc]

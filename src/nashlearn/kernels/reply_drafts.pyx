@@ -168,8 +168,10 @@ cdef int take_kept(
 cdef class Drafts:
     """What visits of some sentences need that depends on no weights; memory is kept from one ``part`` to the next."""
 
-    def __cinit__(self, Sentences data not None):
+    def __cinit__(self, Sentences data not None, part=None):
         self.data = data
+        if part is not None:
+            self.choose(part)
 
     def __dealloc__(self):
         cdef Py_ssize_t j
@@ -178,7 +180,7 @@ cdef class Drafts:
         free(self.drafts)
 
     def __reduce__(self):
-        return Drafts, (self.data,)
+        return Drafts, (self.data, self.part)
 
     def choose(self, part):
         """Forget all drafts; the next are those of the sentences ``part``, none of which may occur twice."""

@@ -16,11 +16,11 @@ import numpy as np
 
 from nashlearn.kernels.arc_sums import PARTS, Terms
 from nashlearn.kernels.hashed_arcs import Sentences
-from nashlearn.solvers.threads import threads
+from nashlearn.solvers.threads import Run, threads
 
 __all__ = ["Attributes", "HashedArcs"]
 
-_SCORED = 1 << 12  # arcs that one thread scores at a time
+_SCORED = 1 << 11  # arcs that one thread scores at a time
 _SUMMED = 16  # sentences whose moments one thread lists at a time,
 _TOGETHER = 32  # and so many lists before they are added: they take some megabytes
 
@@ -77,19 +77,22 @@ class HashedArcs:
         found, run, size = np.zeros(self.n_weights), threads(joblib.effective_n_jobs(n_jobs)), self.attributes.size
         omega, q = (np.ascontiguousarray(x, dtype=np.float64) for x in (omega, q))
         bounds = np.concatenate([[0], np.cumsum(size * (size + 1))])
-        terms = [Terms(self.sentences) for _ in range(_TOGETHER)]
 
-        def collect(own: Terms, i: int) -> None:
+        def terms(i: int) -> Terms:
             j = min(i + _SUMMED, size.size)
-            own.collect(i, j, omega, q[bounds[i] : bounds[j]])
+            return Terms(self.sentences, i, j, omega, q[bounds[i] : bounds[j]])
+
+        starts = [(i,) for i in range(0, size.size, _SUMMED)]
+        for at in range(0, len(starts), _TOGETHER):
+            self._add(run(terms, starts[at : at + _TOGETHER]), found, run)
+        return found
+
+    @staticmethod
+    def _add(terms: list[Terms], w: np.ndarray, run: Run) -> None:
+        """Add lists of terms to ``w``, in their order: a part of it in each thread."""
 
         def add(part: int) -> None:
-            for own in some:
-                own.add(found, part)
+            for own in terms:
+                own.add(w, part)
 
-        starts = range(0, size.size, _SUMMED)
-        for at in range(0, len(starts), _TOGETHER):
-            some = terms[: len(starts) - at]
-            run(collect, zip(some, starts[at : at + _TOGETHER], strict=True))
-            run(add, [(part,) for part in range(PARTS)])
-        return found
+        run(add, [(part,) for part in range(PARTS)])

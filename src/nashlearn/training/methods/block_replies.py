@@ -27,7 +27,7 @@ __all__ = ["Replies", "Visits", "no_replies"]
 
 _ROOM = 1 << 24  # numbers that replies may take: 128 MiB
 _MOST = 32  # replies of a sentence
-_DRAFTED = 8  # visits that a thread drafts at a time,
+_DRAFTED = 4  # visits that a thread drafts at a time,
 _TOGETHER = 256  # and that are drafted before the first of them: their features take some megabytes
 
 

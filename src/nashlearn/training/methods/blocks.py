@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -79,9 +79,12 @@ class BlockProblem(GameProblem):
         games: Sequence[Game] | None = None,
     ):
         batch = tree_games([len(y) for y in heads], single_root) if games is None else Batch(games)
-        complete, moments = all((y >= 0).all() for y in heads), design.moments(known_arcs(heads) / known, omega, n_jobs)
+        whole = np.minimum.reduceat(np.concatenate(heads), np.cumsum([0, *map(len, heads[:-1])])) >= 0
+        complete, moments = bool(whole.all()), design.moments(known_arcs(heads) / known, omega, n_jobs)
         super().__init__(design, batch, moments, omega, tol=tol, n_jobs=n_jobs, complete=complete)
-        trees = [y if (y >= 0).all() else completed(y, single_root) for y in heads]
+        trees = [
+            y if all_known else completed(y, single_root) for y, all_known in zip(heads, whole.tolist(), strict=True)
+        ]
         self.first = known_arcs([tree for tree in trees if tree is not None])  # a tree of each, with its known heads
         self.single_root, self._known = single_root, complete and known == 1.0
 
@@ -187,7 +190,19 @@ class BlockState:
 class Blocks(Method):
     """Block-coordinate ascent on the dual, sentence by sentence."""
 
-    needs = ("design", "games", "moments", "omega", "first", "opening", "replies", "objective", "dual", "dot", "complete")
+    needs = (
+        "design",
+        "games",
+        "moments",
+        "omega",
+        "first",
+        "opening",
+        "replies",
+        "objective",
+        "dual",
+        "dot",
+        "complete",
+    )
     states = (BlockState,)
     unit = "passes"
 
@@ -241,6 +256,10 @@ class Blocks(Method):
     def rescue(self, run: Run, state: BlockState | None) -> Offer | None:
         """The weights so far, evaluated."""
         return self._certified(run, self.init(run)[0] if state is None else state)
+
+    def norm(self, problem: Any, w: np.ndarray) -> float:
+        """``|w|``."""
+        return float(np.sqrt(problem.dot(w, w)))
 
     def advice(self, run: Run, scaling: Callable[[], str]) -> str:
         """What could be done about a gap above ``tol``."""
