@@ -9,14 +9,17 @@ reads some seventy weights for each arc; storing the features would take gigabyt
 from __future__ import annotations
 
 import itertools
-from typing import NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import joblib
 import numpy as np
 
-from nashlearn.kernels.arc_sums import PARTS, Terms
 from nashlearn.kernels.hashed_arcs import Sentences
-from nashlearn.solvers.threads import Run, threads
+from nashlearn.solvers.threads import threads
+
+if TYPE_CHECKING:
+    from nashlearn.kernels.arc_sums import Terms
 
 __all__ = ["Attributes", "HashedArcs"]
 
@@ -74,6 +77,8 @@ class HashedArcs:
 
     def moments(self, q: np.ndarray, omega: np.ndarray, n_jobs: int | None = 1) -> np.ndarray:
         """``sum_i omega_i Phi_i' q_i`` for entries that lie as the scores do."""
+        from nashlearn.kernels.arc_sums import PARTS, Terms  # models of other inputs do without
+
         found, run, size = np.zeros(self.n_weights), threads(joblib.effective_n_jobs(n_jobs)), self.attributes.size
         omega, q = (np.ascontiguousarray(x, dtype=np.float64) for x in (omega, q))
         bounds = np.concatenate([[0], np.cumsum(size * (size + 1))])
@@ -84,15 +89,12 @@ class HashedArcs:
 
         starts = [(i,) for i in range(0, size.size, _SUMMED)]
         for at in range(0, len(starts), _TOGETHER):
-            self._add(run(terms, starts[at : at + _TOGETHER]), found, run)
+            made = run(terms, starts[at : at + _TOGETHER])
+            run(partial(_add, made, found), [(part,) for part in range(PARTS)])
         return found
 
-    @staticmethod
-    def _add(terms: list[Terms], w: np.ndarray, run: Run) -> None:
-        """Add lists of terms to ``w``, in their order: a part of it in each thread."""
 
-        def add(part: int) -> None:
-            for own in terms:
-                own.add(w, part)
-
-        run(add, [(part,) for part in range(PARTS)])
+def _add(terms: list[Terms], w: np.ndarray, part: int) -> None:
+    """Add lists of terms to one part of the weights, in their order."""
+    for own in terms:
+        own.add(w, part)
