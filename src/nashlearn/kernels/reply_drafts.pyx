@@ -67,15 +67,16 @@ cdef void add(const Draft* draft, double* w, Py_ssize_t t, double step) noexcept
 cdef inline Py_ssize_t _slot(const int* key, Py_ssize_t mask, int index) noexcept nogil:
     """Where a feature is in a table, or has its place there: keys are features plus 1, and 0 where nothing is."""
     cdef Py_ssize_t at = index & mask
-    while key[at] != 0 and key[at] != index + 1:
+    while (key[at] != 0) & (key[at] != index + 1):  # one branch, seldom taken
         at = (at + 1) & mask
     return at
 
 
-cdef bint _multiply(const Draft* draft, double** row, Block* table) noexcept nogil:
+cdef bint _multiply(const Draft* draft, double** row, int bits, Block* table) noexcept nogil:
     """The products of the last reply with all; False: no memory.
 
-    ``Phi' r`` of the last is put in a table that stays in a cache, of four times as many places as it has features.
+    ``Phi' r`` of the last is put in a table that stays in a cache, of four times as many places as it has features, or
+    one for each weight.
     """
     cdef Py_ssize_t m = draft.m, t, j, f, at, mask = 64, features = 0
     cdef const double* last = row[m - 1]
@@ -84,29 +85,27 @@ cdef bint _multiply(const Draft* draft, double** row, Block* table) noexcept nog
     cdef double step, score
     for t in range(draft.count):
         features += draft.start[t + 1] - draft.start[t] if last[draft.place[t]] != 0.0 else 0
-    while mask < 4 * features:
+    while mask < 4 * features and mask < (<Py_ssize_t> 1) << bits:
         mask *= 2
     if not ask(table, <size_t> mask * (sizeof(int) + sizeof(double))):
         return False
     value = <double*> table.at
     key = <int*> (value + mask)
-    memset(key, 0, <size_t> mask * sizeof(int))
+    memset(table.at, 0, <size_t> mask * (sizeof(int) + sizeof(double)))
     mask -= 1
     for t in range(draft.count):
         step = scale() * last[draft.place[t]]
         if step != 0.0:
             for f in range(draft.start[t], draft.start[t + 1]):
                 at = _slot(key, mask, draft.index[f])
-                value[at] = step + (value[at] if key[at] else 0.0)
+                value[at] += step
                 key[at] = draft.index[f] + 1
     for j in range(m):
         draft.products[j] = 0.0
     for t in range(draft.count):
         score = 0.0
         for f in range(draft.start[t], draft.start[t + 1]):
-            at = _slot(key, mask, draft.index[f])
-            if key[at]:
-                score += value[at]
+            score += value[_slot(key, mask, draft.index[f])]  # 0 where nothing is
         for j in range(m):
             draft.products[j] += scale() * score * row[j][draft.place[t]]
     return True
@@ -133,7 +132,7 @@ cdef bint draft_one(
             draft.place[t], draft.start[t + 1] = a, draft.start[t] + features
             t += 1
     draft.m = m
-    if not _multiply(draft, row, table):
+    if not _multiply(draft, row, data.bits, table):
         draft.m = 0
         return False
     return True
