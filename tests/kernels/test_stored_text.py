@@ -20,7 +20,7 @@ from nashlearn.solvers.threads import threads
 from nashlearn.training.designs.hashed_arcs import Attributes, HashedArcs
 from nashlearn.training.designs.nodes import SparseFeatures
 from nashlearn.training.methods import block_replies
-from nashlearn.training.methods.block_replies import Replies, visit
+from nashlearn.training.methods.block_replies import Replies, Visits
 
 STORED = np.load(Path(__file__).parents[1] / "stored" / "text-0.1.npz")
 PART = np.array([3, 0, 2])
@@ -70,38 +70,36 @@ def test_visits(kind, slots, threads, monkeypatch):
     monkeypatch.setattr(block_replies, "_DRAFTED", 1)
     own, offset = design("short"), STORED["offset"]
     kept = Replies(np.zeros((slots, offset[-1])), *np.zeros((2, 4, slots)), np.zeros((4, slots, slots)))
-    w, omega, change, gaps = STORED["visit|start"].copy(), np.full(4, 1 / 17), np.zeros((threads, 1 << 10)), []
+    w, omega, gaps = STORED["visit|start"].copy(), np.full(4, 1 / 17), []
+    visits = Visits(own.sentences, threads)
     for t, reply in enumerate(STORED["visit|replies"]):
         part, entropy = (PART if t % 2 else np.arange(4)), STORED[f"visit|{kind}|entropy"][t]
-        gaps.append(visit(w, own.sentences, part, offset, omega, 0.01, reply, entropy, kept, change))
+        gaps.append(visits.take(w, part, offset, omega, 0.01, reply, entropy, kept))
     for name, found in (*kept._asdict().items(), ("w", w), ("gaps", np.array(gaps))):
         assert_same(found, f"visit|{kind}|{slots}|{name}")
-    assert not change.any()
 
 
 def test_drafts_serve_only_what_they_were_made_for():
     own, offset, part = design("short"), STORED["offset"], np.arange(4)
     kept = Replies(np.zeros((2, offset[-1])), *np.zeros((2, 4, 2)), np.zeros((4, 2, 2)))
-    w, change, reply, omega = np.zeros(1 << 10), np.zeros(1 << 10), STORED["visit|replies"][0], np.full(4, 1 / 17)
+    w, reply, omega = np.zeros(1 << 10), STORED["visit|replies"][0], np.full(4, 1 / 17)
 
     def visited(data, part, drafts):
-        return kernel.visit(data, w, part, offset, omega, 0.01, reply, np.zeros(4), *kept, change, drafts)
+        return kernel.visit(data, w, part, offset, omega, 0.01, reply, np.zeros(4), *kept, drafts)
 
     with pytest.raises(ValueError, match="each sentence once"):
         Drafts(own.sentences, np.array([1, 1]))
     drafts = Drafts(own.sentences, part)
     for first, last in ((-1, 2), (2, 1), (0, 5)):
         with pytest.raises(ValueError, match="first and last"):
-            drafts.prepare(first, last, offset, reply, *kept, change)
-    with pytest.raises(ValueError, match="change"):
-        drafts.prepare(0, 4, offset, reply, *kept, change[:-1])
+            drafts.prepare(first, last, offset, reply, *kept)
     with pytest.raises(ValueError, match="same data and part"):
         visited(own.sentences, part.copy(), drafts)
     with pytest.raises(ValueError, match="same data and part"):
         visited(design("short").sentences, part, drafts)
     with pytest.raises(ValueError, match="must be prepared"):
         visited(own.sentences, part, drafts)
-    drafts.prepare(0, 4, offset, reply, *kept, change)
+    drafts.prepare(0, 4, offset, reply, *kept)
     visited(own.sentences, part, drafts)
     with pytest.raises(ValueError, match="must be prepared"):  # one reply is kept now
         visited(own.sentences, part, drafts)

@@ -9,9 +9,11 @@ from zlib import crc32
 import numpy as np
 import pytest
 
+from nashlearn.kernels.arc_sums import PARTS, Terms
 from nashlearn.kernels.block_replies import visit, without_faint
 from nashlearn.kernels.hashed_arcs import ROOM, VALUE, Sentences
 from nashlearn.kernels.nodes import Compressed, Pattern
+from nashlearn.training.designs import hashed_arcs
 from nashlearn.training.designs.hashed_arcs import Attributes, HashedArcs
 from nashlearn.training.methods.block_replies import Replies
 
@@ -96,23 +98,54 @@ def test_scores_and_moments_are_products_with_the_features(further):
     assert np.array_equal(pickle.loads(pickle.dumps(own)).scores(w), own.scores(w))
 
 
+@pytest.mark.parametrize("bits", [3, 11])
+def test_moments_are_the_same_however_they_are_listed(bits, monkeypatch):
+    sizes = np.array([3, 1, 4, 2, 5])
+    own, rng, at = design(sizes, bits), np.random.default_rng(3), offsets(sizes)
+    q, omega = rng.random(at[-1]) * (rng.random(at[-1]) < 0.7), rng.random(5)
+    whole = own.moments(q, omega)
+    assert np.allclose(whole, sum(omega[i] * q[at[i] : at[i + 1]] @ features(own, i, bits) for i in range(5)))
+    monkeypatch.setattr(hashed_arcs, "_SUMMED", 1)
+    monkeypatch.setattr(hashed_arcs, "_TOGETHER", 2)
+    for n_jobs in (1, 3):
+        assert np.array_equal(own.moments(q, omega, n_jobs), whole)
+
+
+def test_terms_refuse_what_does_not_fit():
+    own, at = design().sentences, offsets()
+    w, omega, q = np.zeros(1 << 11), np.ones(3), np.ones(at[-1])
+    for first, last in ((-1, 3), (2, 1), (0, 4)):
+        with pytest.raises(ValueError, match="first and last"):
+            Terms(own, first, last, omega, q)
+    for name, given in (("omega", (omega[:-1], q)), ("q", (omega, q[:-1])), ("q", (omega, q.astype(np.float32)))):
+        with pytest.raises(ValueError, match=name):
+            Terms(own, 0, 3, *given)
+    terms = Terms(own, 0, 3, omega, q)
+    for part in (-1, PARTS):
+        with pytest.raises(ValueError, match="part"):
+            terms.add(w, part)
+    with pytest.raises(ValueError, match="w"):
+        terms.add(w[:-1], 0)
+
+
 @pytest.mark.parametrize("slots", [1, 2, 4])
 def test_weights_and_products_follow_the_mixtures(slots):
     """``w`` changes by ``-omega/alpha Phi'`` times the change of ``q``, and products are those of the replies."""
     sizes = np.array([1, 3, 5])
-    own, rng, at, alpha = design(sizes), np.random.default_rng(2), offsets(sizes), 0.3
-    table = [features(own, i) for i in range(3)]
+    bits = 16  # so many weights that not each has a place of its own where products are made
+    own, rng, at, alpha = design(sizes, bits), np.random.default_rng(2), offsets(sizes), 0.3
+    table = [features(own, i, bits) for i in range(3)]
     kept = Replies(np.zeros((slots, at[-1])), *np.zeros((2, 3, slots)), np.zeros((3, slots, slots)))
-    w, omega, change = rng.normal(size=1 << 11), rng.random(3), np.zeros(1 << 11)
+    w, omega = rng.normal(size=1 << bits), rng.random(3)
     first, gaps = None, 0.0
     for step in range(12):
         reply = np.concatenate([rng.dirichlet(np.full(n + 1, 0.3), n).ravel() for n in sizes])
         entropy = rng.random(3) * sizes * (step > 0)
-        gaps += visit(own.sentences, w, np.arange(3), at, omega, alpha, reply, entropy, *kept, change)
+        gaps += visit(own.sentences, w, np.arange(3), at, omega, alpha, reply, entropy, *kept)
         first = (w.copy(), kept.mixture(at)) if first is None else first
     q = kept.mixture(at)
     moved = sum(omega[i] * (q - first[1])[at[i] : at[i + 1]] @ table[i] for i in range(3))
-    assert gaps > 0 and not change.any()
+    assert gaps > 0
     assert np.abs(w - (first[0] - moved / alpha)).max() <= 1e-10
     assert np.allclose(kept.weight.sum(axis=1), 1.0)
     for i in range(3):
@@ -135,11 +168,11 @@ def test_nothing_in_nothing_out():
     none = np.zeros(0, np.intp)
     own = Sentences(np.zeros((0, 5), np.int64), none, none, none, 4)
     own.scores(np.zeros(16), none, np.zeros(0))
-    own.add_moments(np.zeros(16), np.zeros(0), np.zeros(0))
+    Terms(own, 0, 0, np.zeros(0), np.zeros(0)).add(np.zeros(16), PARTS - 1)
     assert own.arcs(none, none, 4, np.zeros(0, np.int32), np.zeros(1, np.intp)) == 0
     empty = np.zeros((2, 0)), np.zeros((0, 2)), np.zeros((0, 2)), np.zeros((0, 2, 2))
     w, one = np.zeros(16), np.zeros(1, np.intp)
-    assert visit(own, w, none, one, np.zeros(0), 1.0, np.zeros(0), np.zeros(0), *empty, np.zeros(16)) == 0.0
+    assert visit(own, w, none, one, np.zeros(0), 1.0, np.zeros(0), np.zeros(0), *empty) == 0.0
     Compressed(np.zeros(0), none, one, 3).times(np.zeros((3, 2)), np.zeros((0, 2)), 0, 0)
 
 
@@ -150,7 +183,6 @@ def arguments() -> dict[str, np.ndarray]:
         "w": np.zeros(1 << 11), "part": np.arange(3), "offset": at, "omega": np.ones(3), "alpha": 1.0,
         "reply": np.zeros(at[-1]), "reply_entropy": np.zeros(3), "arcs": np.zeros((2, at[-1])),
         "entropy": np.zeros((3, 2)), "weight": np.zeros((3, 2)), "gram": np.zeros((3, 2, 2)),
-        "change": np.zeros(1 << 11),
     }  # fmt: skip
 
 
@@ -165,7 +197,7 @@ def read_only(x: np.ndarray) -> np.ndarray:
     [(name, x[..., :-1]) for name, x in arguments().items() if name not in ("alpha", "part")]
     + [(name, np.repeat(x, 2, axis=-1)[..., ::2]) for name, x in arguments().items() if name != "alpha"]
     + [(name, x.astype(np.float32)) for name, x in arguments().items() if name != "alpha"]
-    + [(name, read_only(arguments()[name])) for name in ("w", "arcs", "entropy", "weight", "gram", "change")]
+    + [(name, read_only(arguments()[name])) for name in ("w", "arcs", "entropy", "weight", "gram")]
     + [("part", np.array([3])), ("part", np.array([-1])), ("offset", offsets() + 1), ("alpha", 0.0), ("alpha", np.nan)]
     + [("arcs", np.zeros((0, offsets()[-1])))],
 )

@@ -27,7 +27,6 @@ from nashlearn.estimators._structured import Facts, example_weights
 from nashlearn.estimators._vocabulary import Vocabulary, placed, united, vocabulary
 from nashlearn.games.networks.batch import Networks
 from nashlearn.games.networks.game import decided_by_scores
-from nashlearn.solvers.threads import in_threads
 from nashlearn.training.designs.networks import NetworkDesign
 from nashlearn.training.designs.nodes import DenseFeatures, SparseFeatures
 from nashlearn.training.driver import Method
@@ -189,7 +188,7 @@ class NetworkNash(PlayingNetworks):
         node_weight: Any = None,
         guesses: Any = None,
     ) -> _Labelled:
-        graphs, named = self._reads(X, None, None, None, True, self.n_jobs)
+        graphs, named = self._reads(X, None, None, None, True, self._extras, self.n_jobs)
         labels, missing = labels_of(y, graphs.sizes)
         return _Labelled(
             graphs,
@@ -257,8 +256,13 @@ class NetworkNash(PlayingNetworks):
 
     def _pattern_of(self, facts: NetworkFacts) -> tuple[np.ndarray, np.ndarray] | None:
         """Which labels each feature has weights for, None where features are dense: for all."""
+        return facts.words.pattern(self._extras, bool(self.unseen_pairs))
+
+    @property
+    def _extras(self) -> int:
+        """How many columns every example is given besides its features."""
         single = Graphs(np.zeros((1, 1)), np.ones(1, np.int64), [np.zeros((0, 2), np.int64)], None)
-        return facts.words.pattern(self._extra_columns(single).shape[1], bool(self.unseen_pairs))
+        return self._extra_columns(single).shape[1]
 
     def _method(self, problem: Any, facts: NetworkFacts) -> Method:
         if target := self._units(facts).smoothing:
@@ -292,24 +296,12 @@ class NetworkNash(PlayingNetworks):
         X, extra, order, k = graphs.nodes, self._extra_columns(graphs), networks.order, networks.k
         nodes: Any
         if pattern is None:
-            X = X.toarray() if sparse.issparse(X) else X
-            stacked = self._beside(X, extra) if extra.shape[1] else np.ascontiguousarray(X)
+            stacked = np.hstack([X.toarray(), extra]) if sparse.issparse(X) else graphs.beside(extra)
             nodes = DenseFeatures(stacked[order] if networks.moved else stacked, k)
         else:
             stacked = sparse.csr_matrix(sparse.hstack([sparse.csr_matrix(X), sparse.csr_matrix(extra)], format="csr"))
             nodes = SparseFeatures(stacked[order] if networks.moved else stacked, k, *pattern)
         return NetworkDesign(nodes, graphs.edge_features, networks, self.n_jobs)
-
-    def _beside(self, X: np.ndarray, extra: np.ndarray) -> np.ndarray:
-        """Both kinds of columns in one matrix, copied in threads: memory that is new takes its time."""
-        found, d = np.empty((len(X), X.shape[1] + extra.shape[1])), X.shape[1]
-
-        def copy(first: int, last: int) -> None:
-            rows = slice(first, last)
-            found[rows, :d], found[rows, d:] = X[rows], extra[rows]
-
-        in_threads(copy, len(X), self.n_jobs)
-        return found
 
     def _store(self, w: np.ndarray, facts: NetworkFacts, problem: Any) -> None:
         words, k = facts.words, facts.words.classes.size
@@ -342,7 +334,7 @@ class NetworkNash(PlayingNetworks):
 
     def _designed_for(self, X: Any, node_weight: Any = None) -> tuple[Graphs, Networks, NetworkDesign]:
         """What is read of ``X`` to predict it: its graphs, their networks, and how weights become their scores."""
-        graphs, _ = self._reads(X, self._named, self.n_features_in_, self._edge_width, False, self.n_jobs)
+        graphs, _ = self._reads(X, self._named, self.n_features_in_, self._edge_width, False, self._extras, self.n_jobs)
         if (graphs.edge_features is None) != (self._edge_width is None):
             raise ValueError(
                 f"X must come {'with' if self._edge_width is not None else 'without'} edge features, as in fit."

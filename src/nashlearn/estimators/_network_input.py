@@ -107,7 +107,8 @@ def _examples(X: Any) -> list[Any]:
 def _refuse_empty(parts: list[Any]) -> None:
     """Refuse examples without nodes, and words in the place of their features."""
     # Arrays are looked at later, and asking what each of many short ones is would take its time.
-    for i, part in ((i, part) for i, part in enumerate(parts) if not isinstance(part, np.ndarray) or not part.size):
+    for i in [i for i, part in enumerate(parts) if type(part) is not np.ndarray or not part.size]:
+        part = parts[i]
         if hasattr(part, "__len__") and not sparse.issparse(part) and not len(part):
             raise ValueError(
                 f"X[{i}] is empty: each sequence or graph needs at least one node. Leave it out, and its labels: "
@@ -132,14 +133,18 @@ def _is_named(nodes: Any) -> bool:
     )
 
 
-def _below(matrices: list[np.ndarray], sizes: np.ndarray, n_jobs: int | None) -> tuple[np.ndarray, bool]:
-    """One matrix below another, copied in threads, as memory that is new takes its time; whether all is finite."""
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    found = np.empty((int(offsets[-1]), matrices[0].shape[1]))
+def _below(matrices: list[np.ndarray], sizes: np.ndarray, spare: int, n_jobs: int | None) -> tuple[np.ndarray, bool]:
+    """One matrix below another, with ``spare`` columns of zeros at the end; whether all is finite.
+
+    Copied in threads, as memory that is new takes its time.
+    """
+    offsets, width = np.concatenate([[0], np.cumsum(sizes)]), matrices[0].shape[1]
+    found = np.empty((int(offsets[-1]), width + spare))
 
     def copy(first: int, last: int) -> bool:
         rows = found[offsets[first] : offsets[last]]
-        np.concatenate(matrices[first:last], out=rows)
+        rows[:, width:] = 0.0
+        np.concatenate(matrices[first:last], out=rows[:, :width])
         return bool(np.isfinite(rows).all())
 
     cuts = [*range(0, len(matrices), _COPIED), len(matrices)]
@@ -147,9 +152,9 @@ def _below(matrices: list[np.ndarray], sizes: np.ndarray, n_jobs: int | None) ->
 
 
 def _stack(
-    parts: list[Any], named: NamedFeatures | None, grow: bool, width: int | None, n_jobs: int | None
-) -> tuple[Any, np.ndarray]:
-    """All examples' node features as one matrix, and their numbers of nodes."""
+    parts: list[Any], named: NamedFeatures | None, grow: bool, width: int | None, spare: int, n_jobs: int | None
+) -> tuple[Any, np.ndarray, np.ndarray | None]:
+    """All examples' node features as one matrix, their numbers of nodes, and a dense one with ``spare`` columns."""
     _refuse_empty(parts)
     if named is not None:
         for i, part in enumerate(parts):
@@ -162,7 +167,7 @@ def _stack(
             row = np.searchsorted(matrix.indptr, wrong[0], side="right") - 1
             i = int(np.searchsorted(np.cumsum(sizes), row, side="right"))
             raise ValueError(f"X[{i}] holds NaN or infinite values.")
-        return matrix, sizes
+        return matrix, sizes, None
     first, is_sparse = type(parts[0]), sparse.issparse(parts[0])
     matrices = []
     for i, part in enumerate(parts):
@@ -186,14 +191,15 @@ def _stack(
         matrices.append(part)
     sizes = np.array([part.shape[0] for part in matrices], dtype=np.int64)
     if is_sparse:
-        stacked = sparse.csr_matrix(sparse.vstack(matrices, format="csr"), dtype=np.float64)
+        stacked, wider = sparse.csr_matrix(sparse.vstack(matrices, format="csr"), dtype=np.float64), None
         finite = np.isfinite(stacked.data).all()
     else:
-        stacked, finite = _below(matrices, sizes, n_jobs)
+        wider, finite = _below(matrices, sizes, spare, n_jobs)
+        stacked = wider[:, :width]
     if not finite:
         infinite = [not np.isfinite(part.data if is_sparse else part).all() for part in matrices]
         raise ValueError(f"X[{infinite.index(True)}] holds NaN or infinite values.")
-    return stacked, sizes
+    return stacked, sizes, wider
 
 
 def _edge_matrix(parts: list[Any], counts: np.ndarray, width: int | None) -> np.ndarray:
@@ -223,18 +229,22 @@ def read_sequences(
     width: int | None,
     edge_width: int | None,
     grow: bool,
+    spare: int,
     n_jobs: int | None,
 ) -> tuple[Graphs, NamedFeatures | None]:
-    """Sequences: (T, d) arrays, CSR matrices, lists of dicts or of names; or pairs of one of them and edge features."""
+    """Sequences: (T, d) arrays, CSR matrices, lists of dicts or of names; or pairs of one of them and edge features.
+
+    Dense features get ``spare`` columns besides, for others to fill.
+    """
     examples = _examples(X)
     with_edges = [isinstance(x, tuple) and len(x) == 2 and not isinstance(x[0], (Mapping, str)) for x in examples]
     if any(with_edges) and not all(with_edges):
         raise ValueError("X: either all sequences come with edge features, as (nodes, edges), or none.")
     nodes = [x[0] for x in examples] if with_edges[0] else examples
     named = NamedFeatures() if grow and _is_named(nodes[0]) else named
-    matrix, sizes = _stack(nodes, named, grow, width, n_jobs)
+    matrix, sizes, wider = _stack(nodes, named, grow, width, spare, n_jobs)
     pairs = _edge_matrix([x[1] for x in examples], sizes - 1, edge_width) if with_edges[0] else None
-    return Graphs(matrix, sizes, None, pairs), named
+    return Graphs(matrix, sizes, None, pairs, wider), named
 
 
 def read_graphs(
@@ -243,6 +253,7 @@ def read_graphs(
     width: int | None,
     edge_width: int | None,
     grow: bool,
+    spare: int,
     n_jobs: int | None,
 ) -> tuple[Graphs, NamedFeatures | None]:
     """Graphs: (node_features, edges) or (node_features, edges, edge_features)."""
@@ -254,7 +265,7 @@ def read_graphs(
             )
     nodes = [x[0] for x in examples]
     named = NamedFeatures() if grow and _is_named(nodes[0]) else named
-    matrix, sizes = _stack(nodes, named, grow, width, n_jobs)
+    matrix, sizes, wider = _stack(nodes, named, grow, width, spare, n_jobs)
     edges = []
     for i, (x, n) in enumerate(zip(examples, sizes.tolist(), strict=True)):
         try:
@@ -263,7 +274,7 @@ def read_graphs(
             raise ValueError(f"X[{i}]: {error}.") from None
     counts = np.array([len(e) for e in edges], dtype=np.int64)
     pairs = _edge_matrix([x[2] for x in examples], counts, edge_width) if len(examples[0]) == 3 else None
-    return Graphs(matrix, sizes, edges, pairs), named
+    return Graphs(matrix, sizes, edges, pairs, wider), named
 
 
 def labels_of(y: Any, sizes: np.ndarray, name: str = "y") -> tuple[np.ndarray, np.ndarray]:

@@ -75,7 +75,7 @@ def placed(graphs: Graphs, columns: list[str] | None, words: Vocabulary) -> Grap
         nodes.sort_indices()
     if pairs is not None and not pairs.size:  # without an edge to tell how many features it has
         pairs = np.zeros((0, words.edge_width or 0))
-    return Graphs(nodes, graphs.sizes, graphs.edges, pairs)
+    return Graphs(nodes, graphs.sizes, graphs.edges, pairs, graphs.wider)
 
 
 def united(one: Vocabulary, other: Vocabulary) -> Vocabulary:

@@ -21,7 +21,7 @@ from nashlearn.kernels.reply_drafts cimport (
     take_kept,
     times,
 )
-from nashlearn.kernels.scratch cimport Scratch, doubles, indices
+from nashlearn.kernels.scratch cimport Block, Scratch, doubles, indices
 
 cdef double _FAINT = 1e-9  # entries of replies that are left out
 
@@ -173,14 +173,14 @@ cdef double _visit(
 
 def visit(
     Sentences data not None, w, part, offset, omega, double alpha, reply, reply_entropy, arcs, entropy, weight, gram,
-    change, Drafts drafts=None
+    Drafts drafts=None
 ):
     """Add the replies of the sentences ``part``, one after another, and go to the best mixtures; the sum of gaps seen.
 
     ``arcs`` (slots, all arcs), ``entropy`` and ``weight`` (sentences, slots) and ``gram`` (sentences, slots, slots) are
     the replies that are kept, those of positive weight in the first slots. ``w`` follows, but for a first reply.
-    ``change`` (weights,) is 0 before and after. Cost: four times the features of the arcs in use. Where there are
-    ``drafts`` of the same part, replies and sentences, two of these four times are theirs.
+    Cost: four times the features of the arcs in use. Where there are ``drafts`` of the same part, replies and
+    sentences, two of these four times are theirs.
     """
     cdef Py_ssize_t i, j, m, count = extent(part, "part", 0), most = 0, weights = (<Py_ssize_t> 1) << data.bits
     cdef const Py_ssize_t* own = data.listed(part, count)
@@ -189,11 +189,11 @@ def visit(
     cdef const double* given = <const double*> vector(reply, "reply", DOUBLE, at[data.n])
     cdef const double* secured = <const double*> vector(reply_entropy, "reply_entropy", DOUBLE, data.n)
     cdef double* weights_at = <double*> vector_out(w, "w", DOUBLE, weights)
-    cdef double* passing = <double*> vector_out(change, "change", DOUBLE, weights)
     cdef double gaps = 0.0
     cdef bint fits = True
     cdef Draft alone
     cdef Draft* draft = &alone
+    cdef Block table
     cdef Kept kept
     cdef Desk desk
     cdef Scratch room
@@ -207,12 +207,13 @@ def visit(
     room = Scratch(_lay(&desk, kept.slots, most, 0))
     _lay(&desk, kept.slots, most, <size_t> room.at)
     memset(&alone, 0, sizeof(Draft))
+    table.at, table.size = NULL, 0
     with nogil:
         for j in range(count):
             i = own[j]
             m = reply_rows(&kept, i, at[i], given, desk.row)
             if drafts is None:
-                fits = draft_one(data, i, desk.row, m, passing, draft)
+                fits = draft_one(data, i, desk.row, m, &table, draft)
             else:
                 draft = drafts.drafts + j
                 fits = draft.i == i and draft.m == m
@@ -222,6 +223,7 @@ def visit(
                 &desk, draft, &kept, i, at[i], at[i + 1] - at[i], secured[i], share[i], alpha, weights_at
             )
         free(alone.room.at)
+        free(table.at)
     if not fits:
         if drafts is None:
             raise MemoryError()

@@ -2,6 +2,9 @@
 
 from libc.stdint cimport uint64_t
 
+cdef extern from "ahead.h" nogil:
+    void ahead(const void* place)
+
 cdef enum:
     FURTHER = 6  # attributes that a token may have besides the five of the treebank
     BETWEEN = 28  # tags between two tokens that count
@@ -9,6 +12,19 @@ cdef enum:
 
 cdef inline double scale() noexcept nogil:  # the value of a present feature: arcs have a norm near 1
     return 0.125
+
+# The sum of the weights of m features, in four that do not wait for each other.
+cdef inline double total(const double* weight, const int* index, Py_ssize_t m) noexcept nogil:
+    cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0
+    cdef Py_ssize_t f
+    for f in range(0, m - 3, 4):
+        a += weight[index[f]]
+        b += weight[index[f + 1]]
+        c += weight[index[f + 2]]
+        d += weight[index[f + 3]]
+    for f in range(m - m % 4, m):
+        a += weight[index[f]]
+    return (a + b) + (c + d)
 
 cdef class Sentences:
     cdef object kept

@@ -157,45 +157,31 @@ cdef class Sentences:
         An arc from a token to itself has ``-inf``. Cost: about seventy weights read for each arc, and ten for each
         further attribute.
         """
-        cdef Py_ssize_t i, j, d, h, at = 0, f, m, count = extent(part, "part", 0)
+        cdef Py_ssize_t i, j, d, h, at = 0, f, last = -1, count = extent(part, "part", 0)
         cdef const Py_ssize_t* own = self.listed(part, count)
         cdef const double* weight = <const double*> vector(w, "w", DOUBLE, (<Py_ssize_t> 1) << self.bits)
         cdef double* out = <double*> vector_out(theta, "theta", DOUBLE, self.entries(own, count))
-        cdef int[WIDTH] index
-        cdef double total
+        cdef int[2][WIDTH] index
+        cdef Py_ssize_t[2] m
+        cdef int turn = 0
         with nogil:
             for j in range(count):
                 i = own[j]
                 for d in range(1, self.size[i] + 1):
                     for h in range(self.size[i] + 1):
-                        total = 0.0
                         if h == d:
-                            total = -INFINITY
+                            out[at] = -INFINITY
                         else:
-                            m = self.arc(i, d, h, self.bits, index)
-                            for f in range(m):
-                                total += weight[index[f]]
-                        out[at] = total * scale()
+                            m[turn] = self.arc(i, d, h, self.bits, index[turn])
+                            for f in range(m[turn]):
+                                ahead(weight + index[turn][f])
+                            turn = 1 - turn
+                            if last >= 0:
+                                out[last] = scale() * total(weight, index[turn], m[turn])
+                            last = at
                         at += 1
-
-    def add_moments(self, w, omega, q):
-        """``w += sum_i omega_i Phi_i' q_i`` for entries ``q`` of all sentences that lie as their scores do."""
-        cdef Py_ssize_t i, d, h, at = 0, f, m
-        cdef double* weight = <double*> vector_out(w, "w", DOUBLE, (<Py_ssize_t> 1) << self.bits)
-        cdef const double* share = <const double*> vector(omega, "omega", DOUBLE, self.n)
-        cdef const double* entry = <const double*> vector(q, "q", DOUBLE, self.entries(NULL, self.n))
-        cdef int[WIDTH] index
-        cdef double step
-        with nogil:
-            for i in range(self.n):
-                for d in range(1, self.size[i] + 1):
-                    for h in range(self.size[i] + 1):
-                        if entry[at] != 0.0:
-                            step = share[i] * entry[at] * scale()
-                            m = self.arc(i, d, h, self.bits, index)
-                            for f in range(m):
-                                weight[index[f]] += step
-                        at += 1
+            if last >= 0:
+                out[last] = scale() * total(weight, index[1 - turn], m[1 - turn])
 
     cdef const Py_ssize_t* listed(self, object part, Py_ssize_t count) except NULL:
         cdef const Py_ssize_t* own = <const Py_ssize_t*> vector(part, "part", INDEX, count)

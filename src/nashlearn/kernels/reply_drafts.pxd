@@ -16,8 +16,8 @@ cdef struct Draft:  # what a visit needs that depends on no weights
     Py_ssize_t count  # arcs in use
     double* products  # (m) of the new reply with all
     Py_ssize_t* place  # (count) where each arc is,
-    Py_ssize_t* length  # (count) how many features it has
-    int* index  # (count, WIDTH) and which
+    Py_ssize_t* start  # (count + 1) where its features begin,
+    int* index  # and all of them
 
 # Where the arcs of the replies to sentence i are, the new one last, into row; their number.
 cdef Py_ssize_t reply_rows(
@@ -27,9 +27,9 @@ cdef Py_ssize_t reply_rows(
 cdef void times(const Draft* draft, double** row, const double* w, double* products) noexcept nogil
 # Add a step to the weights of the features of the arc t in use.
 cdef void add(const Draft* draft, double* w, Py_ssize_t t, double step) noexcept nogil
-# Draft the visit to sentence i with m replies; change is 0 before and after. False where there is no memory.
+# Draft the visit to sentence i with m replies; table is room that visits share. False where there is no memory.
 cdef bint draft_one(
-    Sentences data, Py_ssize_t i, double** row, Py_ssize_t m, double* change, Draft* draft
+    Sentences data, Py_ssize_t i, double** row, Py_ssize_t m, Block* table, Draft* draft
 ) noexcept nogil
 # Where the arcs of each sentence begin, checked against its size.
 cdef const Py_ssize_t* offsets(Sentences data, object offset) except NULL
@@ -43,3 +43,4 @@ cdef class Drafts:
     cdef readonly object part
     cdef Draft* drafts
     cdef Py_ssize_t count
+    cdef Py_ssize_t room  # drafts that there is memory for

@@ -4,10 +4,14 @@ A visit (:mod:`nashlearn.kernels.block_replies`) adds a reply to those that a se
 the arcs that any of these holds, and the products of the new reply with all.
 """
 
-from libc.stdlib cimport calloc, free
-from nashlearn.kernels.checks cimport DOUBLE, INDEX, cube_out, extent, matrix_out, vector, vector_out
-from nashlearn.kernels.hashed_arcs cimport WIDTH, Sentences, scale
-from nashlearn.kernels.scratch cimport Scratch, ask, doubles, indices
+from libc.stdlib cimport free, realloc
+from libc.string cimport memset
+from nashlearn.kernels.checks cimport DOUBLE, INDEX, cube_out, extent, matrix_out, vector
+from nashlearn.kernels.hashed_arcs cimport WIDTH, Sentences, ahead, scale, total
+from nashlearn.kernels.scratch cimport Block, Scratch, ask, doubles, indices
+
+cdef enum:
+    _AHEAD = 4  # arcs whose weights are on their way while those of another are read
 
 
 cdef Py_ssize_t reply_rows(
@@ -31,77 +35,106 @@ cdef bint _used(double** row, Py_ssize_t m, Py_ssize_t a) noexcept nogil:
     return False
 
 
-cdef inline double _sum(
-    const double* w, const int* index, Py_ssize_t first, Py_ssize_t last, double total
-) noexcept nogil:
-    """``total`` plus the weights of the features ``first`` to ``last``."""
+cdef inline void _call(const Draft* draft, const double* w, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    """Ask for the weights of the arcs ``first`` to ``last`` in use, which are read next."""
     cdef Py_ssize_t f
-    for f in range(first, last):
-        total += w[index[f]]
-    return total
+    for f in range(draft.start[min(first, draft.count)], draft.start[min(last, draft.count)]):
+        ahead(w + draft.index[f])
 
 
 cdef void times(const Draft* draft, double** row, const double* w, double* products) noexcept nogil:
     """``<r_j, Phi w>`` for each reply."""
-    cdef Py_ssize_t t, s, f, j, n, together
-    cdef const int* index
-    cdef const Py_ssize_t* length
-    cdef double score[4]
-    cdef double s0, s1, s2, s3
+    cdef Py_ssize_t t, j
+    cdef double score
     for j in range(draft.m):
         products[j] = 0.0
-    for t in range(0, draft.count, 4):
-        index, length, n = draft.index + t * WIDTH, draft.length + t, min(<Py_ssize_t> 4, draft.count - t)
-        together, s0, s1, s2, s3 = 0, 0.0, 0.0, 0.0, 0.0
-        if n == 4:  # four sums, which do not wait for each other
-            together = min(min(length[0], length[1]), min(length[2], length[3]))
-            for f in range(together):
-                s0 += w[index[f]]
-                s1 += w[index[WIDTH + f]]
-                s2 += w[index[2 * WIDTH + f]]
-                s3 += w[index[3 * WIDTH + f]]
-        score[0], score[1], score[2], score[3] = s0, s1, s2, s3
-        for s in range(n):
-            score[s] = scale() * _sum(w, index + s * WIDTH, together, length[s], score[s])
-            for j in range(draft.m):
-                products[j] += score[s] * row[j][draft.place[t + s]]
+    _call(draft, w, 0, _AHEAD)
+    for t in range(draft.count):
+        _call(draft, w, t + _AHEAD, t + _AHEAD + 1)
+        score = scale() * total(w, draft.index + draft.start[t], draft.start[t + 1] - draft.start[t])
+        for j in range(draft.m):
+            products[j] += score * row[j][draft.place[t]]
 
 
 cdef void add(const Draft* draft, double* w, Py_ssize_t t, double step) noexcept nogil:
     """Add a step to the weights of the features of the arc ``t`` in use."""
     cdef Py_ssize_t f
-    cdef const int* index = draft.index + t * WIDTH
-    for f in range(draft.length[t]):
-        w[index[f]] += step
+    _call(draft, w, t + _AHEAD, t + _AHEAD + 1)
+    for f in range(draft.start[t], draft.start[t + 1]):
+        w[draft.index[f]] += step
+
+
+cdef inline Py_ssize_t _slot(const int* key, Py_ssize_t mask, int index) noexcept nogil:
+    """Where a feature is in a table, or has its place there: keys are features plus 1, and 0 where nothing is."""
+    cdef Py_ssize_t at = index & mask
+    while (key[at] != 0) & (key[at] != index + 1):  # one branch, seldom taken
+        at = (at + 1) & mask
+    return at
+
+
+cdef bint _multiply(const Draft* draft, double** row, int bits, Block* table) noexcept nogil:
+    """The products of the last reply with all; False: no memory.
+
+    ``Phi' r`` of the last is put in a table that stays in a cache, of four times as many places as it has features, or
+    one for each weight.
+    """
+    cdef Py_ssize_t m = draft.m, t, j, f, at, mask = 64, features = 0
+    cdef const double* last = row[m - 1]
+    cdef int* key
+    cdef double* value
+    cdef double step, score
+    for t in range(draft.count):
+        features += draft.start[t + 1] - draft.start[t] if last[draft.place[t]] != 0.0 else 0
+    while mask < 4 * features and mask < (<Py_ssize_t> 1) << bits:
+        mask *= 2
+    if not ask(table, <size_t> mask * (sizeof(int) + sizeof(double))):
+        return False
+    value = <double*> table.at
+    key = <int*> (value + mask)
+    memset(table.at, 0, <size_t> mask * (sizeof(int) + sizeof(double)))
+    mask -= 1
+    for t in range(draft.count):
+        step = scale() * last[draft.place[t]]
+        if step != 0.0:
+            for f in range(draft.start[t], draft.start[t + 1]):
+                at = _slot(key, mask, draft.index[f])
+                value[at] += step
+                key[at] = draft.index[f] + 1
+    for j in range(m):
+        draft.products[j] = 0.0
+    for t in range(draft.count):
+        score = 0.0
+        for f in range(draft.start[t], draft.start[t + 1]):
+            score += value[_slot(key, mask, draft.index[f])]  # 0 where nothing is
+        for j in range(m):
+            draft.products[j] += scale() * score * row[j][draft.place[t]]
+    return True
 
 
 cdef bint draft_one(
-    Sentences data, Py_ssize_t i, double** row, Py_ssize_t m, double* change, Draft* draft
+    Sentences data, Py_ssize_t i, double** row, Py_ssize_t m, Block* table, Draft* draft
 ) noexcept nogil:
     """Features of the arcs that some of ``m`` replies hold, and the products of the last with all; False: no memory."""
-    cdef Py_ssize_t n = data.size[i], a, t, f, count = 0
+    cdef Py_ssize_t n = data.size[i], a, t = 0, count = 0, features
     cdef size_t at
     for a in range(n * (n + 1)):
         count += _used(row, m, a)
     draft.m = 0
-    if not ask(&draft.room, (<size_t> m + 2 * count) * sizeof(double) + <size_t> count * WIDTH * sizeof(int)):
+    if not ask(&draft.room, (<size_t> m + 2 * count + 1) * sizeof(double) + <size_t> count * WIDTH * sizeof(int)):
         return False
     at = <size_t> draft.room.at
-    draft.i, draft.m, draft.count = i, m, count
-    draft.products, draft.place, draft.length = doubles(&at, m), indices(&at, count), indices(&at, count)
-    draft.index, t = <int*> at, 0
+    draft.i, draft.count = i, count
+    draft.products, draft.place, draft.start = doubles(&at, m), indices(&at, count), indices(&at, count + 1)
+    draft.index, draft.start[0] = <int*> at, 0
     for a in range(n * (n + 1)):
         if _used(row, m, a):
-            draft.length[t] = data.arc(i, a // (n + 1) + 1, a % (n + 1), data.bits, draft.index + t * WIDTH)
-            draft.place[t] = a
+            features = data.arc(i, a // (n + 1) + 1, a % (n + 1), data.bits, draft.index + draft.start[t])
+            draft.place[t], draft.start[t + 1] = a, draft.start[t] + features
             t += 1
-    for t in range(count):
-        if row[m - 1][draft.place[t]] != 0.0:
-            add(draft, change, t, scale() * row[m - 1][draft.place[t]])
-    times(draft, row, change, draft.products)
-    for t in range(count):
-        for f in range(draft.length[t]):
-            change[draft.index[t * WIDTH + f]] = 0.0
+    draft.m = m
+    if not _multiply(draft, row, data.bits, table):
+        draft.m = 0
+        return False
     return True
 
 
@@ -132,45 +165,60 @@ cdef int take_kept(
 
 
 cdef class Drafts:
-    """What visits of the sentences ``part`` need that depends on no weights: no sentence may occur twice."""
+    """What visits of some sentences need that depends on no weights; memory is kept from one ``part`` to the next."""
 
-    def __cinit__(self, Sentences data not None, part):
-        self.data, self.count, self.part = data, extent(part, "part", 0), part
-        data.listed(part, self.count)
-        if len(set(part.tolist())) != self.count:
-            raise ValueError("part must name each sentence once where visits are drafted before")
-        self.drafts = <Draft*> calloc(self.count + 1, sizeof(Draft))  # never nothing
-        if self.drafts == NULL:
-            raise MemoryError()
+    def __cinit__(self, Sentences data not None, part=None):
+        self.data = data
+        if part is not None:
+            self.choose(part)
 
     def __dealloc__(self):
         cdef Py_ssize_t j
-        if self.drafts != NULL:
-            for j in range(self.count):
-                free(self.drafts[j].room.at)
-            free(self.drafts)
+        for j in range(self.room):
+            free(self.drafts[j].room.at)
+        free(self.drafts)
 
     def __reduce__(self):
         return Drafts, (self.data, self.part)
 
-    def prepare(self, Py_ssize_t first, Py_ssize_t last, offset, reply, arcs, entropy, weight, gram, change):
+    def choose(self, part):
+        """Forget all drafts; the next are those of the sentences ``part``, none of which may occur twice."""
+        cdef Py_ssize_t j, count = extent(part, "part", 0)
+        cdef Draft* more
+        self.data.listed(part, count)
+        if len(set(part.tolist())) != count:
+            raise ValueError("part must name each sentence once where visits are drafted before")
+        if count > self.room:
+            more = <Draft*> realloc(self.drafts, <size_t> count * sizeof(Draft))
+            if more == NULL:
+                raise MemoryError()
+            self.drafts = more
+            memset(more + self.room, 0, <size_t> (count - self.room) * sizeof(Draft))
+            self.room = count
+        for j in range(count):
+            self.drafts[j].m = 0
+        self.part, self.count = part, count
+
+    def prepare(self, Py_ssize_t first, Py_ssize_t last, offset, reply, arcs, entropy, weight, gram):
         """Draft the visits ``first`` to ``last`` of the part; the other arguments are those of a visit."""
         cdef Sentences data = self.data
-        cdef Py_ssize_t j, m, weights = (<Py_ssize_t> 1) << data.bits
+        cdef Py_ssize_t j, m
         cdef const Py_ssize_t* own = data.listed(self.part, self.count)
         cdef const Py_ssize_t* at = offsets(data, offset)
         cdef const double* given = <const double*> vector(reply, "reply", DOUBLE, at[data.n])
-        cdef double* passing = <double*> vector_out(change, "change", DOUBLE, weights)
         cdef bint enough = True
+        cdef Block table
         cdef Kept kept
         if not 0 <= first <= last <= self.count:
             raise ValueError(f"first and last must lie in 0..{self.count} in this order; got {first} and {last}")
         take_kept(&kept, arcs, entropy, weight, gram, data, at[data.n])
         cdef Scratch room = Scratch((kept.slots + 1) * sizeof(double*))
         cdef double** row = <double**> room.at
+        table.at, table.size = NULL, 0
         with nogil:
             for j in range(first, last):
                 m = reply_rows(&kept, own[j], at[own[j]], given, row)
-                enough = enough and draft_one(data, own[j], row, m, passing, self.drafts + j)
+                enough = enough and draft_one(data, own[j], row, m, &table, self.drafts + j)
+            free(table.at)
         if not enough:
             raise MemoryError()

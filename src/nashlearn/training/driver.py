@@ -260,7 +260,7 @@ def train(
         w, Q, alpha, method.norm(problem, w), progress.primal, progress.gap, progress.n_iter, progress.rounds,
         error=progress.primal_error, penalty=method.penalty, interrupted=interrupted,
     )  # fmt: skip
-    return found.divided(unit)
+    return found if unit == 1.0 else found.divided(unit)  # there may be millions of weights
 
 
 def _fitting(

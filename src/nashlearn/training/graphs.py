@@ -12,12 +12,23 @@ __all__ = ["Graphs"]
 
 @dataclass
 class Graphs:
-    """Examples one after another: features of nodes (N, d), sizes, edges (None: chains) and their features."""
+    """Examples one after another: features of nodes (N, d), sizes, edges (None: chains) and their features.
+
+    Dense ``nodes`` may be the first columns of a ``wider`` matrix, whose others are free.
+    """
 
     nodes: Any
     sizes: np.ndarray
     edges: list[np.ndarray] | None
     edge_features: np.ndarray | None
+    wider: np.ndarray | None = None
+
+    def beside(self, extra: np.ndarray) -> np.ndarray:
+        """Dense features of nodes with ``extra`` columns at their end: no copy where there is room for these."""
+        if self.wider is None or self.wider.shape[1] != self.nodes.shape[1] + extra.shape[1]:
+            return np.hstack([self.nodes, extra])
+        self.wider[:, self.nodes.shape[1] :] = extra
+        return self.wider
 
     @property
     def offsets(self) -> np.ndarray:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import joblib
@@ -17,6 +18,7 @@ import nashlearn.kernels.messages as messages
 from nashlearn.game import Equilibrium
 from nashlearn.games.networks import settling, sweeps
 from nashlearn.games.networks.cliques import CliqueArrays
+from nashlearn.games.networks.forest import Forest
 from nashlearn.games.networks.game import MarkovGame, compiled_loss, loss_of
 from nashlearn.games.networks.joined import Joined, Merged, merged
 from nashlearn.games.networks.layout import chains, forests
@@ -109,8 +111,7 @@ class Networks:
         self.weight = np.ones(self.sizes.size) if weight is None else weight
         self.roots = np.flatnonzero(self.forest.parent < 0)
         self.blocks = self._cut()
-        self._cliques = self._as_cliques()
-        self.room = np.empty((self.n, k))
+        self.room, self.sums = np.empty((self.n, k)), np.empty((self.n_forest, 4))  # of sweeps
 
     @property
     def scale(self) -> float:
@@ -170,7 +171,26 @@ class Networks:
         starts = self.roots[np.flatnonzero(np.diff(self.roots // _BLOCK, prepend=-1))]
         return list(zip(starts.tolist(), np.append(starts[1:], self.n_forest).tolist(), strict=True))
 
-    def _as_cliques(self) -> CliqueArrays:
+    @cached_property
+    def sharing(self) -> tuple[Forest, np.ndarray]:
+        """The forest with one table for all edges, and what rows weigh in the sum of their marginals."""
+        return self.forest._replace(table=np.zeros_like(self.forest.table)), self.weight[self.owner]
+
+    @cached_property
+    def _owners(self) -> np.ndarray | None:
+        """The network of each component of the forests, None where these are the networks one by one."""
+        own = self.owner[self.roots]
+        return None if np.array_equal(own, np.arange(self.sizes.size)) else own
+
+    def totals(self, rows: np.ndarray) -> np.ndarray:
+        """What components have at their roots (n_forest, m), added up for each network (m, n_networks)."""
+        each = np.ascontiguousarray(rows[self.roots].T)
+        if self._owners is None:
+            return each
+        return np.array([np.bincount(self._owners, one, self.sizes.size) for one in each], dtype=np.float64)
+
+    @cached_property
+    def _cliques(self) -> CliqueArrays:
         """The forest for max-product and for ranges of scores beyond probabilities; tables as :meth:`tables`."""
         t, k = self.forest, self.k
         inner = t.parent >= 0

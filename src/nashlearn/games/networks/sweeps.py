@@ -82,10 +82,9 @@ def _forests(
     else:
         tables = np.broadcast_to(np.zeros_like(T), (len(blocks), *T.shape))
         tables.flags.writeable = True
-    forest = networks.forest if not shared else networks.forest._replace(table=np.zeros_like(networks.forest.table))
-    of_rows = networks.weight[networks.owner] if shared else np.ones(networks.n)
+    forest, of_rows = networks.sharing if shared else (networks.forest, np.ones(networks.n))
     lost = np.zeros(networks.n_forest, dtype=np.bool_)
-    sums, loss, p = np.empty((networks.n_forest, 4)), networks.loss.compiled(), state.p[: networks.n_forest]
+    sums, loss, p = networks.sums, networks.loss.compiled(), state.p[: networks.n_forest]
 
     def block(i: int) -> None:
         first, last = blocks[i]
@@ -107,9 +106,7 @@ def _forests(
             inner = rows[networks.forest.parent[rows] >= 0]
             table = np.zeros_like(inner) if shared else networks.forest.table[inner]
             np.add.at(edges, table, of_rows[inner, None, None] * pairs)
-    of = networks.owner[networks.roots]
-    each = [np.bincount(of, column, networks.sizes.size) for column in sums[networks.roots].T]
-    return np.array(each, dtype=np.float64), edges
+    return networks.totals(sums), edges
 
 
 def _any_range(

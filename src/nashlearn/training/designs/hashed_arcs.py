@@ -9,7 +9,8 @@ reads some seventy weights for each arc; storing the features would take gigabyt
 from __future__ import annotations
 
 import itertools
-from typing import NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import joblib
 import numpy as np
@@ -17,7 +18,14 @@ import numpy as np
 from nashlearn.kernels.hashed_arcs import Sentences
 from nashlearn.solvers.threads import threads
 
+if TYPE_CHECKING:
+    from nashlearn.kernels.arc_sums import Terms
+
 __all__ = ["Attributes", "HashedArcs"]
+
+_SCORED = 1 << 11  # arcs that one thread scores at a time
+_SUMMED = 16  # sentences whose moments one thread lists at a time,
+_TOGETHER = 32  # and so many lists before they are added: they take some megabytes
 
 
 class Attributes(NamedTuple):
@@ -58,18 +66,35 @@ class HashedArcs:
         bounds = np.concatenate([[0], np.cumsum(size[part] * (size[part] + 1))])
         theta = np.empty(bounds[-1])
         w = np.ascontiguousarray(w, dtype=np.float64)
-        jobs = joblib.effective_n_jobs(n_jobs)
-        cuts = np.searchsorted(bounds, bounds[-1] * np.arange(1, jobs) // jobs).tolist()  # equally many arcs
 
         def score(i: int, j: int) -> None:
             self.sentences.scores(w, part[i:j], theta[bounds[i] : bounds[j]])
 
-        threads(jobs)(score, itertools.pairwise([0, *cuts, part.size]))
+        pieces = -(-int(bounds[-1]) // _SCORED)
+        cuts = np.searchsorted(bounds, bounds[-1] * np.arange(1, pieces) // pieces).tolist()  # equally many arcs
+        threads(joblib.effective_n_jobs(n_jobs))(score, itertools.pairwise([0, *cuts, part.size]))
         return theta
 
-    def moments(self, q: np.ndarray, omega: np.ndarray) -> np.ndarray:
+    def moments(self, q: np.ndarray, omega: np.ndarray, n_jobs: int | None = 1) -> np.ndarray:
         """``sum_i omega_i Phi_i' q_i`` for entries that lie as the scores do."""
-        found = np.zeros(self.n_weights)
+        from nashlearn.kernels.arc_sums import PARTS, Terms  # models of other inputs do without
+
+        found, run, size = np.zeros(self.n_weights), threads(joblib.effective_n_jobs(n_jobs)), self.attributes.size
         omega, q = (np.ascontiguousarray(x, dtype=np.float64) for x in (omega, q))
-        self.sentences.add_moments(found, omega, q)
+        bounds = np.concatenate([[0], np.cumsum(size * (size + 1))])
+
+        def terms(i: int) -> Terms:
+            j = min(i + _SUMMED, size.size)
+            return Terms(self.sentences, i, j, omega, q[bounds[i] : bounds[j]])
+
+        starts = [(i,) for i in range(0, size.size, _SUMMED)]
+        for at in range(0, len(starts), _TOGETHER):
+            made = run(terms, starts[at : at + _TOGETHER])
+            run(partial(_add, made, found), [(part,) for part in range(PARTS)])
         return found
+
+
+def _add(terms: list[Terms], w: np.ndarray, part: int) -> None:
+    """Add lists of terms to one part of the weights, in their order."""
+    for own in terms:
+        own.add(w, part)

@@ -18,16 +18,16 @@ from typing import NamedTuple
 import joblib
 import numpy as np
 
-from nashlearn.kernels import block_replies
+from nashlearn.kernels.block_replies import visit
 from nashlearn.kernels.hashed_arcs import Sentences
 from nashlearn.kernels.reply_drafts import Drafts
 from nashlearn.solvers.threads import in_threads, threads
 
-__all__ = ["Replies", "changes", "no_replies", "visit"]
+__all__ = ["Replies", "Visits", "no_replies"]
 
 _ROOM = 1 << 24  # numbers that replies may take: 128 MiB
 _MOST = 32  # replies of a sentence
-_DRAFTED = 8  # visits that a thread drafts at a time,
+_DRAFTED = 4  # visits that a thread drafts at a time,
 _TOGETHER = 256  # and that are drafted before the first of them: their features take some megabytes
 
 
@@ -67,47 +67,37 @@ def no_replies(offset: np.ndarray) -> Replies:
     )
 
 
-def visit(
-    w: np.ndarray,
-    data: Sentences,
-    part: np.ndarray,
-    offset: np.ndarray,
-    omega: np.ndarray,
-    alpha: float,
-    reply: np.ndarray,
-    reply_entropy: np.ndarray,
-    kept: Replies,
-    change: np.ndarray,
-) -> float:
-    """Add the replies of the sentences ``part``, one after another, and go to the best mixtures; the sum of gaps seen.
+class Visits:
+    """Visits to sentences: what depends on no weights is done in threads, before them, in memory that is kept."""
 
-    ``w`` follows, but for a first reply. ``change`` (threads, weights), a row for each thread, is 0 before and after.
-    Cost: four times the features of the arcs in use; what depends on no weights is done in threads, before the visits.
-    """
-    gaps = 0.0
-    for at in range(0, part.size, _TOGETHER):
-        some = part[at : at + _TOGETHER]
-        drafts = _drafted(data, some, offset, reply, kept, change) if len(change) > 1 else None
-        gaps += block_replies.visit(data, w, some, offset, omega, alpha, reply, reply_entropy, *kept, change[0], drafts)
-    return gaps
+    def __init__(self, data: Sentences, n_jobs: int | None = 1):
+        self._data, self._jobs = data, joblib.effective_n_jobs(n_jobs)
+        self._drafts = Drafts(data)
 
+    def take(
+        self,
+        w: np.ndarray,
+        part: np.ndarray,
+        offset: np.ndarray,
+        omega: np.ndarray,
+        alpha: float,
+        reply: np.ndarray,
+        reply_entropy: np.ndarray,
+        kept: Replies,
+    ) -> float:
+        """Add the replies of the sentences ``part``, one after another, and go to the best mixtures; the gaps' sum.
 
-def _drafted(
-    data: Sentences, part: np.ndarray, offset: np.ndarray, reply: np.ndarray, kept: Replies, change: np.ndarray
-) -> Drafts:
-    """What visits to the sentences ``part`` need that depends on no weights, by as many threads as there are rows."""
-    drafts, rows = Drafts(data, part), list(change)
+        ``w`` follows, but for a first reply. Cost: four times the features of the arcs in use.
+        """
+        gaps = 0.0
+        for at in range(0, part.size, _TOGETHER):
+            some = part[at : at + _TOGETHER]
+            drafts = self._drafted(some, offset, reply, kept) if self._jobs > 1 else None
+            gaps += visit(self._data, w, some, offset, omega, alpha, reply, reply_entropy, *kept, drafts)
+        return gaps
 
-    def draft(first: int, last: int) -> None:
-        own = rows.pop()
-        drafts.prepare(first, last, offset, reply, *kept, own)
-        rows.append(own)
-
-    cuts = [(first, min(first + _DRAFTED, part.size)) for first in range(0, part.size, _DRAFTED)]
-    threads(len(change))(draft, cuts)
-    return drafts
-
-
-def changes(n_weights: int, n_jobs: int | None) -> np.ndarray:
-    """What :func:`visit` passes weights through in each thread."""
-    return np.zeros((joblib.effective_n_jobs(n_jobs), n_weights))
+    def _drafted(self, part: np.ndarray, offset: np.ndarray, reply: np.ndarray, kept: Replies) -> Drafts:
+        self._drafts.choose(part)
+        cuts = [(first, min(first + _DRAFTED, part.size)) for first in range(0, part.size, _DRAFTED)]
+        threads(self._jobs)(lambda first, last: self._drafts.prepare(first, last, offset, reply, *kept), cuts)
+        return self._drafts

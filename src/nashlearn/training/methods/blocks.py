@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from nashlearn.solvers.threads import in_threads
 from nashlearn.training.designs.arcs import tree_games
 from nashlearn.training.designs.hashed_arcs import HashedArcs
 from nashlearn.training.driver import Method, Offer, Run
-from nashlearn.training.methods.block_replies import Replies, changes, no_replies, visit
+from nashlearn.training.methods.block_replies import Replies, Visits, no_replies
 from nashlearn.training.missing_heads import completed, known_arcs
 from nashlearn.training.objective import GameProblem
 
@@ -37,7 +37,7 @@ __all__ = ["BlockProblem", "Blocks"]
 
 _BATCH = 64
 _AVERAGED = 1 << 20  # weights that are averaged after every batch; of twice as many after every second
-_PIECE = 1 << 14  # weights that are averaged at a time
+_PIECE = 1 << 18  # weights that a thread works on at a time, where all are
 _INNER = 1e-6  # accuracy of the games: steps need no better reply at first,
 _FINAL = 1e-10  # certificates do
 _SHARPER = 1e-3  # than the objective times ``tol`` by this factor, on the way
@@ -79,9 +79,12 @@ class BlockProblem(GameProblem):
         games: Sequence[Game] | None = None,
     ):
         batch = tree_games([len(y) for y in heads], single_root) if games is None else Batch(games)
-        complete, moments = all((y >= 0).all() for y in heads), design.moments(known_arcs(heads) / known, omega)
+        whole = np.minimum.reduceat(np.concatenate(heads), np.cumsum([0, *map(len, heads[:-1])])) >= 0
+        complete, moments = bool(whole.all()), design.moments(known_arcs(heads) / known, omega, n_jobs)
         super().__init__(design, batch, moments, omega, tol=tol, n_jobs=n_jobs, complete=complete)
-        trees = [y if (y >= 0).all() else completed(y, single_root) for y in heads]
+        trees = [
+            y if all_known else completed(y, single_root) for y, all_known in zip(heads, whole.tolist(), strict=True)
+        ]
         self.first = known_arcs([tree for tree in trees if tree is not None])  # a tree of each, with its known heads
         self.single_root, self._known = single_root, complete and known == 1.0
 
@@ -91,10 +94,33 @@ class BlockProblem(GameProblem):
 
     def _weights(self, q: np.ndarray, alpha: float) -> np.ndarray:
         """``w(q)``, in the memory of the moments: they may be many megabytes."""
-        w = self.design.moments(q, self.omega)
-        np.subtract(self.moments, w, out=w)
-        w /= alpha
+        w = self.design.moments(q, self.omega, self.n_jobs)
+
+        def finish(cut: slice) -> None:
+            np.subtract(self.moments[cut], w[cut], out=w[cut])
+            w[cut] /= alpha
+
+        self._by_pieces(finish)
         return w
+
+    def _by_pieces(self, work: Callable[[slice], object]) -> None:
+        """Work on all weights, in pieces that stay in the cache."""
+
+        def pieces(first: int, last: int) -> None:
+            for at in range(first, last):
+                work(slice(at * _PIECE, (at + 1) * _PIECE))
+
+        in_threads(pieces, -(-self.n_weights // _PIECE), self.n_jobs)
+
+    def dot(self, v: np.ndarray, w: np.ndarray) -> float:
+        """``<v, w>`` of two vectors of weights, the same for any number of threads."""
+        found = np.empty(-(-self.n_weights // _PIECE))
+
+        def product(cut: slice) -> None:
+            found[cut.start // _PIECE] = v[cut] @ w[cut]
+
+        self._by_pieces(product)
+        return float(found.sum())
 
     def scores(self, w: np.ndarray) -> np.ndarray:
         """Those of all arcs at ``w``, one sentence after another."""
@@ -108,19 +134,18 @@ class BlockProblem(GameProblem):
         without_faint(self.design.sentences, found.q, part, self.games.offset, reply, entropy)
 
     def towards(self, average: np.ndarray, w: np.ndarray, share: float) -> None:
-        """Move ``average`` that share of the way to ``w``, in pieces that stay in the cache."""
+        """Move ``average`` that share of the way to ``w``."""
 
-        def pieces(first: int, last: int) -> None:
-            for at in range(first, last):
-                cut = slice(at * _PIECE, (at + 1) * _PIECE)
-                average[cut] += share * (w[cut] - average[cut])
+        def move(cut: slice) -> None:
+            average[cut] += share * (w[cut] - average[cut])
 
-        in_threads(pieces, -(-w.size // _PIECE), self.n_jobs)
+        self._by_pieces(move)
 
     def objective(self, w: np.ndarray, alpha: float) -> float:
         """The objective at ``w``, from above."""
         found = self.play(w, 0.0)
-        return float(self.omega @ (found.value + found.gap)) - float(w @ self.moments) + 0.5 * alpha * float(w @ w)
+        loss = float(self.omega @ (found.value + found.gap)) - self.dot(w, self.moments)
+        return loss + 0.5 * alpha * self.dot(w, w)
 
     def dual(self, kept: Replies, alpha: float) -> float:
         """The dual objective at the mixtures, moved into the polytope: a bound of every objective.
@@ -136,7 +161,7 @@ class BlockProblem(GameProblem):
 
         in_threads(inside, size.size, self.n_jobs)
         w = self._weights(q, alpha)
-        return float(self.omega @ ((1.0 - share) * kept.secured())) - 0.5 * alpha * float(w @ w)
+        return float(self.omega @ ((1.0 - share) * kept.secured())) - 0.5 * alpha * self.dot(w, w)
 
 
 @dataclass
@@ -165,7 +190,19 @@ class BlockState:
 class Blocks(Method):
     """Block-coordinate ascent on the dual, sentence by sentence."""
 
-    needs = ("design", "games", "moments", "omega", "first", "opening", "replies", "objective", "dual", "complete")
+    needs = (
+        "design",
+        "games",
+        "moments",
+        "omega",
+        "first",
+        "opening",
+        "replies",
+        "objective",
+        "dual",
+        "dot",
+        "complete",
+    )
     states = (BlockState,)
     unit = "passes"
 
@@ -174,16 +211,15 @@ class Blocks(Method):
         problem, alpha = run.problem, run.alpha
         w = problem.opening(alpha)
         kept, every = no_replies(problem.games.offset), np.arange(len(problem.games))
-        data, offset, no_entropy = problem.design.sentences, problem.games.offset, np.zeros(every.size)
-        change = changes(w.size, problem.n_jobs)
-        visit(w, data, every, offset, problem.omega, alpha, problem.first, no_entropy, kept, change)
-        return BlockState(w, w.copy(), kept, run.tol), None
+        visits, no_entropy = Visits(problem.design.sentences, problem.n_jobs), np.zeros(every.size)
+        visits.take(w, every, problem.games.offset, problem.omega, alpha, problem.first, no_entropy, kept)
+        return BlockState(w, np.zeros(w.size), kept, run.tol), None  # the first weights that count are all its average
 
     def update(self, run: Run, state: BlockState) -> tuple[BlockState, Offer | None]:
         """A pass over all sentences, and a certificate where the gaps met on the way promise one."""
         problem, progress = run.problem, run.progress
-        w, kept, change = state.w, state.kept, changes(state.w.size, problem.n_jobs)
-        data, offset = problem.design.sentences, problem.games.offset
+        w, kept = state.w, state.kept
+        visits, offset = Visits(problem.design.sentences, problem.n_jobs), problem.games.offset
         reply, entropy = np.empty(offset[-1]), np.zeros(len(problem.games))
         seen, reached = 0.0, _reached(run, state)
         inner = float(np.clip(_SHARPER * run.tol * abs(reached), _FINAL, _INNER)) if reached else _INNER
@@ -191,7 +227,7 @@ class Blocks(Method):
         for start in range(0, order.size, _BATCH):
             part = order[start : start + _BATCH]
             problem.replies(w, part, inner, reply, entropy)
-            seen += visit(w, data, part, offset, problem.omega, run.alpha, reply, entropy, kept, change)
+            seen += visits.take(w, part, offset, problem.omega, run.alpha, reply, entropy, kept)
             over = progress.late or start + _BATCH >= order.size
             if over or (start // _BATCH + 1) % every == 0:
                 state.taken += 1
@@ -221,6 +257,10 @@ class Blocks(Method):
         """The weights so far, evaluated."""
         return self._certified(run, self.init(run)[0] if state is None else state)
 
+    def norm(self, problem: Any, w: np.ndarray) -> float:
+        """``|w|``."""
+        return float(np.sqrt(problem.dot(w, w)))
+
     def advice(self, run: Run, scaling: Callable[[], str]) -> str:
         """What could be done about a gap above ``tol``."""
         limits = run.progress.longer(run.tol, self.unit)
@@ -229,4 +269,5 @@ class Blocks(Method):
 
 def _reached(run: Run, state: BlockState) -> float:
     """The dual objective of the steps, where ``w`` is that of the mixtures: an estimate, up to the games' accuracy."""
-    return float(run.problem.omega @ state.kept.secured()) - 0.5 * run.alpha * float(state.w @ state.w)
+    secured = float(run.problem.omega @ state.kept.secured())
+    return secured - 0.5 * run.alpha * run.problem.dot(state.w, state.w)
