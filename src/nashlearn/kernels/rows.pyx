@@ -12,6 +12,11 @@ ctypedef fused real:
     float
     double
 
+cdef double _MANY = 0.7  # share of residuals that are not 0 above which classes had better share each load of a row
+cdef enum:
+    _NEAR = 1 << 16  # features of rows that stay in the second-level cache
+    _FEWEST = 16  # rows that are read class by class, at least
+
 
 cdef class Rows:
     """Examples, one at a time, for compiled code."""
@@ -174,6 +179,30 @@ cdef void _add_four(
         g[d] += bias * ((r0 + r1) + (r2 + r3))
 
 
+cdef void _add_listed(
+    const real* X, Py_ssize_t d, double bias, const double* r, Py_ssize_t k, const Py_ssize_t* rows, Py_ssize_t m,
+    double* g
+) noexcept nogil:
+    """Add ``r_i x_i`` of the ``m`` rows listed to ``g`` (d + 1), four at a time; ``r_i`` lie ``k`` apart."""
+    cdef const real* x0
+    cdef const real* x1
+    cdef const real* x2
+    cdef const real* x3
+    cdef double r0, r1, r2, r3
+    cdef Py_ssize_t e = 0, j
+    while e + 4 <= m:
+        x0, x1, x2, x3 = X + rows[e] * d, X + rows[e + 1] * d, X + rows[e + 2] * d, X + rows[e + 3] * d
+        r0, r1, r2, r3 = r[rows[e] * k], r[rows[e + 1] * k], r[rows[e + 2] * k], r[rows[e + 3] * k]
+        for j in range(d):
+            g[j] += (r0 * x0[j] + r1 * x1[j]) + (r2 * x2[j] + r3 * x3[j])
+        g[d] += bias * ((r0 + r1) + (r2 + r3))
+        e += 4
+    while e < m:
+        _add(X + rows[e] * d, r[rows[e] * k], d, g)
+        g[d] += bias * r[rows[e] * k]
+        e += 1
+
+
 cdef class Dense(Rows):
     """C-contiguous examples (n, d); weights are kept as (k, d + 1)."""
 
@@ -237,24 +266,54 @@ cdef class Dense(Rows):
                 i += 1
 
     def add_moments(self, residual, G):
-        """Add ``residual_i x_i'`` of all rows to ``G`` (k, d + 1). Faster than BLAS where it is small."""
-        cdef Py_ssize_t i = 0, c, k = extent(residual, "residual", 1)
+        """Add ``residual_i x_i'`` of all rows to ``G`` (k, d + 1). Faster than BLAS where it is small, or zeros are many."""
+        cdef Py_ssize_t i, some = 0, first = 0, k = extent(residual, "residual", 1)
         cdef const double* r = <const double*> matrix(residual, "residual", DOUBLE, self.n, k)
         cdef double* g = <double*> matrix_out(G, "G", DOUBLE, k, self.d + 1)
-        cdef Scratch room = Scratch(k * sizeof(Py_ssize_t))
-        cdef Py_ssize_t* classes = <Py_ssize_t*> room.at
+        cdef Py_ssize_t together = max(<Py_ssize_t> _FEWEST, _NEAR // (self.d + 1))
+        cdef Scratch room = Scratch(max(k, together) * sizeof(Py_ssize_t))
         with nogil:
-            for c in range(k):
-                classes[c] = c
-            while i + 4 <= self.n:
-                if self.single:
-                    _add_four(<const float*> self.at + i * self.d, self.d, self.bias, r + i * k, k, g)
-                else:
-                    _add_four(<const double*> self.at + i * self.d, self.d, self.bias, r + i * k, k, g)
-                i += 4
-            while i < self.n:
-                self.step(i, g, k, classes, k, r + i * k)
-                i += 1
+            for i in range(self.n * k):
+                some += r[i] != 0.0
+            if some > _MANY * self.n * k:
+                self.add_all(r, k, g, <Py_ssize_t*> room.at)
+            else:
+                while first < self.n:
+                    self.add_few(first, min(together, self.n - first), r + first * k, k, g, <Py_ssize_t*> room.at)
+                    first += together
+
+    cdef void add_all(self, const double* r, Py_ssize_t k, double* g, Py_ssize_t* classes) noexcept nogil:
+        cdef Py_ssize_t i = 0, c
+        for c in range(k):
+            classes[c] = c
+        while i + 4 <= self.n:
+            if self.single:
+                _add_four(<const float*> self.at + i * self.d, self.d, self.bias, r + i * k, k, g)
+            else:
+                _add_four(<const double*> self.at + i * self.d, self.d, self.bias, r + i * k, k, g)
+            i += 4
+        while i < self.n:
+            self.step(i, g, k, classes, k, r + i * k)
+            i += 1
+
+    cdef void add_few(
+        self, Py_ssize_t first, Py_ssize_t n, const double* r, Py_ssize_t k, double* g, Py_ssize_t* rows
+    ) noexcept nogil:
+        """The same of ``n`` rows that the cache can hold, class by class, where residuals are not 0."""
+        cdef Py_ssize_t i, c, m
+        for c in range(k):
+            m = 0
+            for i in range(n):
+                rows[m] = i
+                m += r[i * k + c] != 0.0
+            if self.single:
+                _add_listed(
+                    <const float*> self.at + first * self.d, self.d, self.bias, r + c, k, rows, m, g + c * (self.d + 1)
+                )
+            else:
+                _add_listed(
+                    <const double*> self.at + first * self.d, self.d, self.bias, r + c, k, rows, m, g + c * (self.d + 1)
+                )
 
 
 cdef class Square(Rows):
