@@ -17,7 +17,7 @@ from training_problems import solve_tempered as solve
 
 import nashlearn.training.methods.tempered as module
 from nashlearn import games
-from nashlearn.kernels.rows import Dense
+from nashlearn.kernels.dense_rows import Dense
 from nashlearn.training import Problem
 from nashlearn.training.designs.rows import Cumulative, PerClass, Shared
 from nashlearn.training.methods.tempered import Tempered

@@ -90,6 +90,10 @@ class RowDesign:
         """How many such parts there are."""
         return self.size // self.common
 
+    def passable(self, block: Any) -> Any:
+        """Rows for :mod:`nashlearn.kernels.passes`, which sees them in place of the methods below; None where not."""
+        return None
+
     def add_gram(self, block: Any, share: np.ndarray, A: np.ndarray) -> None:
         """Add the second moments (common, common) of a block to ``A``, at least their lower triangle."""
         raise NotImplementedError
@@ -153,6 +157,10 @@ class PerClass(RowDesign):
         self.k, self.d, self.bias = k, d, bias
         self.shape, self.common = (k, d + 1), d + 1
         self.size = k * (d + 1)
+
+    def passable(self, block: Any) -> Any:
+        """Dense rows for compiled code, where that is faster than BLAS."""
+        return rows_of(block, self.bias) if self._compiled(block) and not sp.issparse(block) else None
 
     def scores(self, block: Any, W: np.ndarray) -> np.ndarray:
         """``W x`` of every row of a block, (rows, k)."""
