@@ -37,7 +37,7 @@ STRICT = ["-O3", "-g0", "-DNDEBUG", "-fno-math-errno", "-fno-trapping-math", "-f
 STRICT += ["-ffp-contract=off"]
 CONTRACTED = ["-ffp-contract=fast"]
 REORDERED = ["-fassociative-math", "-ffp-contract=fast"]
-OWN_FLAGS = {"rows": REORDERED, "csr": REORDERED, "forest": CONTRACTED}
+OWN_FLAGS = {"rows": REORDERED, "dense_rows": REORDERED, "csr": REORDERED, "forest": CONTRACTED}
 BASELINE = ["cpu"]  # modules that run before a level is chosen
 
 SANITIZED = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"]

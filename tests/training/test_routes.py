@@ -152,3 +152,32 @@ def test_few_iterations_leave_a_gap_below_one():
     problem = per_class(X, y, LOSSES["zero_one"](3), alpha=1e-5)
     with pytest.warns(UserWarning, match="gap"):
         assert by_newton(problem, 1e-8, max_iter=2).dual_gap < 1.0
+
+
+@pytest.mark.parametrize("gives_up", [False, True], ids=["L-BFGS", "Newton"])
+def test_few_rows_make_a_start_whatever_they_end_with(gives_up, monkeypatch):
+    """Where few rows have come to Newton's method, its Hessian is no metric for the classes of all rows."""
+    monkeypatch.setattr(newton_module, "_FEW", 2)
+    X, y = data(seed=14, n=600, d=4, k=3)
+    problem, seen = per_class(X, y, LOSSES["cost-square"](3), alpha=1e-4), []
+
+    class Watched(Newton):
+        def _slow(self, run, state):
+            seen.append(run.problem.n)
+            return gives_up and run.problem.n < 600
+
+    trained = train(problem, Watched(), tol=1e-4, max_iter=3000, random_state=np.random.default_rng(0))
+    assert min(seen) < 600 == max(seen)
+    assert_agree(trained, by_ascent(problem, 1e-4), tol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["zero_one", "cost-square", "absolute"])
+def test_the_objective_is_seldom_computed_and_always_the_one_returned(name, monkeypatch):
+    X, y = data(seed=15, n=800, d=4, k=4)
+    problem, made = per_class(X, y, LOSSES[name](4), alpha=1e-3), []
+    of_weights = type(problem).primal
+    monkeypatch.setattr(type(problem), "primal", lambda self, w: made.append(w) or of_weights(self, w))
+    trained = by_newton(problem, 1e-3)
+    assert trained.dual_gap <= 1e-3
+    assert trained.objective == of_weights(problem, trained.w)
+    assert len(made) <= 0.5 * len(trained.rounds)

@@ -17,7 +17,7 @@ from training_problems import solve_tempered as solve
 
 import nashlearn.training.methods.tempered as module
 from nashlearn import games
-from nashlearn.kernels.rows import Dense
+from nashlearn.kernels.dense_rows import Dense
 from nashlearn.training import Problem
 from nashlearn.training.designs.rows import Cumulative, PerClass, Shared
 from nashlearn.training.methods.tempered import Tempered
@@ -337,6 +337,22 @@ def test_products_with_dense_rows(n, dtype):
     np.testing.assert_allclose(G, 1.0 + residual.T @ Z, atol=1e-12)
 
 
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.6])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_moments_of_residuals_that_are_mostly_zeros(dtype, share):
+    """More rows than are read class by class at a time, of which the last are no multiple of four."""
+    rng = np.random.default_rng(23)
+    X, residual = rng.normal(size=(241, 900)).astype(dtype), rng.normal(size=(241, 3))
+    residual[rng.random((241, 3)) >= share] = 0.0
+    Z, G = np.hstack([X.astype(np.float64), np.full((241, 1), 3.0)]), np.ones((3, 901))
+    Dense(X, 3.0).add_moments(residual, G)
+    np.testing.assert_allclose(G, 1.0 + residual.T @ Z, atol=1e-11)
+    residual[100, 1] = np.nan
+    Dense(X, 3.0).add_moments(residual, G)
+    assert np.isnan(G[1]).all()
+    assert np.isfinite(G[[0, 2]]).all() or share > 0.5
+
+
 def test_large_weights_are_multiplied_by_blas_alike(monkeypatch):
     rng = np.random.default_rng(22)
     design, X = PerClass(3, 4, 2.0), rng.normal(size=(9, 4))
@@ -348,3 +364,10 @@ def test_large_weights_are_multiplied_by_blas_alike(monkeypatch):
         found.append((design.scores(X, W), G))
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-13)
+    residual[:, :2], G, other = 0.0, np.zeros((3, 5)), np.zeros((3, 5))  # mostly zeros: not by BLAS
+    monkeypatch.setattr("nashlearn.training.designs.rows._CACHED", 0)
+    monkeypatch.setattr("nashlearn.training.designs.rows._FEW", 0)
+    design.add_moments(X, residual, G)
+    monkeypatch.setattr("nashlearn.training.designs.rows._SPARSE", 0.0)
+    design.add_moments(X, residual, other)
+    np.testing.assert_allclose(G, other, atol=1e-13)

@@ -142,7 +142,8 @@ class BaseNash(
         if costs is not None and isinstance(self.alpha, str):
             self.alpha_ *= self._of_typical_costs(setting.game, omega)
         problem, method = self._posed(setting, X, codes, omega, rng)
-        spread = float(np.sqrt(0.5 * (omega**2 @ problem.squared_diameters())))
+        # Not by BLAS: its threads would go on spinning beside those of the training for a tenth of a second.
+        spread = float(np.sqrt(0.5 * np.sum(omega**2 * problem.squared_diameters())))
         if not np.isfinite(spread):
             raise ValueError("X has values so large that the squares of its rows overflow; scale the features.")
         trained = train_as_asked(

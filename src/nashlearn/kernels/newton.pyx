@@ -18,7 +18,7 @@ from nashlearn.kernels.checks cimport (
     within,
 )
 from nashlearn.kernels.loss cimport Certificate, Loss, Step
-from nashlearn.kernels.scratch cimport Scratch
+from nashlearn.kernels.scratch cimport Scratch, doubles
 
 cdef enum:
     _PIECE = 64  # rows that are played at a time
@@ -40,12 +40,6 @@ cdef class Steps:
     taken : int
         Steps so far, which may change what rounding makes of later ones that learn.
     """
-
-    cdef readonly Loss loss
-    cdef readonly double mu
-    cdef readonly bint learns
-    cdef readonly Py_ssize_t taken
-    cdef Scratch room
 
     def __cinit__(self, Loss loss not None, double mu):
         if not mu > 0.0:
@@ -117,6 +111,79 @@ def smoothed_rows(Loss loss not None, scores, Y, omega, double mu, centre, Q, ti
     return total
 
 
+cdef StepRoom new_step_room(Loss loss, size_t* at) noexcept nogil:
+    cdef StepRoom room
+    room.g, room.reply, room.p = doubles(at, loss.k), doubles(at, loss.k), doubles(at, loss.options)
+    room.found = <Step*> at[0]
+    at[0] += _PIECE * sizeof(Step)
+    room.together = <void*> at[0]
+    at[0] += loss.block_steps_size()
+    return room
+
+
+cdef void step_rows(
+    Loss loss, const Given* given, Py_ssize_t first, Py_ssize_t n, double mu, double* f, void* steps,
+    const StepRoom* room, double* sums
+) noexcept nogil:
+    cdef Py_ssize_t i, c, o, k = loss.k, options = loss.options, end = first + n, size
+    cdef const double* middle = given.centre + first * k
+    cdef double* q = given.Q + first * k
+    cdef unsigned char* marks = given.tight + first * options
+    cdef const double* y
+    cdef double value, agreed, risk, share
+    while first < end:
+        size = loss.block_steps(
+            min(end - first, <Py_ssize_t> _PIECE), f, middle, mu, q, marks, room.found, room.together
+        )
+        if size == 0:
+            break
+        for i in range(size):
+            y, share, agreed = given.vertices + given.codes[first + i] * k, given.omega[first + i], 0.0
+            for c in range(k):
+                agreed += (f[c] - room.found[i].top) * y[c]
+                f[c] = share * (q[c] - y[c])
+            sums[0] += share * (room.found[i].value - agreed)
+            sums[1] += share * (room.found[i].upper - agreed)
+            sums[2] += share * room.found[i].risk
+            f, q = f + k, q + k
+        middle, marks, first = middle + size * k, marks + size * options, first + size
+    for i in range(first, end):
+        loss.at(i)
+        for o in range(options):
+            room.p[o] = marks[o]
+        y, share, agreed = given.vertices + given.codes[i] * k, given.omega[i], 0.0
+        value = _stepped(loss, f, y, middle, mu, q, room.p, room.g, &risk, steps)
+        for o in range(options):
+            marks[o] = room.p[o] > 0.0
+        for c in range(k):
+            agreed += f[c] * y[c]
+        sums[0] += share * value
+        for c in range(k):
+            room.g[c] = f[c]
+        value = loss.gain(room.p, room.g)
+        sums[1] += share * ((value + loss.reply(room.g, 0.0, room.reply)) - agreed)
+        sums[2] += share * risk
+        for c in range(k):
+            f[c] = share * (q[c] - y[c])
+        f, middle, q, marks = f + k, middle + k, q + k, marks + options
+
+
+cdef int take_given(Given* given, Loss loss, Py_ssize_t n, codes, vertices, omega) except -1:
+    cdef Py_ssize_t labels = extent(vertices, "vertices", 0)
+    given.codes = <const Py_ssize_t*> vector(codes, "codes", INDEX, n)
+    given.vertices = <const double*> matrix(vertices, "vertices", DOUBLE, labels, loss.k)
+    given.omega = <const double*> vector(omega, "omega", DOUBLE, n)
+    within(given.codes, n, labels, "codes")
+    return 0
+
+
+cdef int take_steps(Given* given, Loss loss, Py_ssize_t n, centre, Q, tight) except -1:
+    given.centre = <const double*> matrix(centre, "centre", DOUBLE, n, loss.k)
+    given.Q = <double*> matrix_out(Q, "Q", DOUBLE, n, loss.k)
+    given.tight = <unsigned char*> matrix_out(tight, "tight", MARK, n, loss.options)
+    return 0
+
+
 def proximal_rows(Steps steps not None, scores, codes, vertices, omega, centre, Q, tight):
     """As :func:`smoothed_rows`, with all that a step of training asks for in one pass.
 
@@ -125,64 +192,58 @@ def proximal_rows(Steps steps not None, scores, codes, vertices, omega, centre, 
     that row of ``vertices`` (labels, k) that ``codes`` (n,) names. Overwrites ``scores`` with the residuals
     ``omega (q - y)``. Cost: a proximal step a row.
     """
-    cdef Loss loss = steps.loss
-    cdef Py_ssize_t i, c, o, k = loss.k, options = loss.options, n = extent(scores, "scores", 0)
-    cdef Py_ssize_t labels = extent(vertices, "vertices", 0)
-    cdef double* f = <double*> matrix_out(scores, "scores", DOUBLE, n, k)
-    cdef const Py_ssize_t* code = <const Py_ssize_t*> vector(codes, "codes", INDEX, n)
-    cdef const double* vertex = <const double*> matrix(vertices, "vertices", DOUBLE, labels, k)
-    cdef const double* share = <const double*> vector(omega, "omega", DOUBLE, n)
-    cdef const double* middle = <const double*> matrix(centre, "centre", DOUBLE, n, k)
-    cdef double* q = <double*> matrix_out(Q, "Q", DOUBLE, n, k)
-    cdef unsigned char* marks = <unsigned char*> matrix_out(tight, "tight", MARK, n, options)
-    cdef void* room = steps.room.at
-    cdef Scratch own = Scratch((2 * k + options) * sizeof(double))
-    cdef double* g = <double*> own.at
-    cdef double* reply = g + k
-    cdef double* p = reply + k
-    cdef const double* y
-    cdef double mu = steps.mu, value, agreed, risk, smooth = 0.0, upper = 0.0, risks = 0.0
-    cdef Step found[_PIECE]
-    cdef Scratch together = Scratch(loss.block_steps_size())
-    cdef Py_ssize_t size, taken = 0
-    within(code, n, labels, "codes")
-    loss = loss.own(n)
+    cdef Py_ssize_t n = extent(scores, "scores", 0)
+    cdef double* f = <double*> matrix_out(scores, "scores", DOUBLE, n, steps.loss.k)
+    cdef Given given
+    cdef double sums[3]
+    cdef size_t size = 0
+    new_step_room(steps.loss, &size)
+    cdef Scratch own = Scratch(size)
+    cdef size_t at = <size_t> own.at
+    cdef StepRoom room = new_step_room(steps.loss, &at)
+    take_given(&given, steps.loss, n, codes, vertices, omega)
+    take_steps(&given, steps.loss, n, centre, Q, tight)
+    cdef Loss loss = steps.loss.own(n)
     steps.taken += n
+    sums[0] = sums[1] = sums[2] = 0.0
     with nogil:
-        while taken < n:
-            size = loss.block_steps(min(n - taken, <Py_ssize_t> _PIECE), f, middle, mu, q, marks, found, together.at)
-            if size == 0:
-                break
-            for i in range(size):
-                y, agreed = vertex + code[taken + i] * k, 0.0
-                for c in range(k):
-                    agreed += (f[c] - found[i].top) * y[c]
-                    f[c] = share[taken + i] * (q[c] - y[c])
-                smooth += share[taken + i] * (found[i].value - agreed)
-                upper += share[taken + i] * (found[i].upper - agreed)
-                risks += share[taken + i] * found[i].risk
-                f, q = f + k, q + k
-            middle, marks, taken = middle + size * k, marks + size * options, taken + size
-        for i in range(taken, n):
-            loss.at(i)
-            for o in range(options):
-                p[o] = marks[o]
-            y, agreed = vertex + code[i] * k, 0.0
-            value = _stepped(loss, f, y, middle, mu, q, p, g, &risk, room)
-            for o in range(options):
-                marks[o] = p[o] > 0.0
-            for c in range(k):
-                agreed += f[c] * y[c]
-            smooth += share[i] * value
-            for c in range(k):
-                g[c] = f[c]
-            value = loss.gain(p, g)
-            upper += share[i] * ((value + loss.reply(g, 0.0, reply)) - agreed)
-            risks += share[i] * risk
-            for c in range(k):
-                f[c] = share[i] * (q[c] - y[c])
-            f, middle, q, marks = f + k, middle + k, q + k, marks + options
-    return smooth, upper, risks
+        step_rows(loss, &given, 0, n, steps.mu, f, steps.room.at, &room, sums)
+    return sums[0], sums[1], sums[2]
+
+
+cdef TemperRoom new_temper_room(Loss loss, size_t* at) noexcept nogil:
+    cdef TemperRoom room
+    room.reply = doubles(at, _PIECE * loss.k)
+    room.found = <Certificate*> at[0]
+    at[0] += _PIECE * sizeof(Certificate)
+    room.play = <void*> at[0]
+    at[0] += loss.play_size()
+    return room
+
+
+cdef void temper_rows(
+    Loss loss, const Given* given, Py_ssize_t first, Py_ssize_t n, double mu, double* f, double* p,
+    const TemperRoom* room, double* sums
+) noexcept nogil:
+    cdef Py_ssize_t i, j, k = loss.k, options = loss.options, end = first + n, size
+    cdef const double* y
+    cdef double* q
+    cdef double agreed, share
+    while first < end:
+        size = min(end - first, <Py_ssize_t> _PIECE)
+        q = room.reply if given.Q == NULL else given.Q + first * k
+        loss.at(first)
+        loss.play(size, f, mu, p, q, room.found, room.play)
+        for i in range(size):
+            y, share, agreed = given.vertices + given.codes[first + i] * k, given.omega[first + i], 0.0
+            for j in range(k):
+                agreed += (f[j] - room.found[i].top) * y[j]
+                f[j] = share * (q[i * k + j] - y[j])
+            sums[0] += share * (room.found[i].upper - agreed)
+            sums[1] += share * room.found[i].least
+            sums[2] += share * room.found[i].entropy
+            f += k
+        p, first = p + size * options, first + size
 
 
 def tempered_rows(Loss loss not None, double mu, scores, codes, vertices, omega, Q, P):
@@ -193,44 +254,25 @@ def tempered_rows(Loss loss not None, double mu, scores, codes, vertices, omega,
     ``omega (q - y)``, ``P`` (n, options), strategies to begin with or NaN, with those of the predictor, and ``Q`` (n, k),
     which may be None, with those of the adversary. Scores that are not finite give NaN. O(k) a row beside the loss.
     """
-    cdef Py_ssize_t i, j, k = loss.k, options = loss.options, n = extent(scores, "scores", 0)
-    cdef Py_ssize_t labels = extent(vertices, "vertices", 0)
-    cdef double* f = <double*> matrix_out(scores, "scores", DOUBLE, n, k)
-    cdef const Py_ssize_t* code = <const Py_ssize_t*> vector(codes, "codes", INDEX, n)
-    cdef const double* vertex = <const double*> matrix(vertices, "vertices", DOUBLE, labels, k)
-    cdef const double* share = <const double*> vector(omega, "omega", DOUBLE, n)
-    cdef double* q = NULL if Q is None else <double*> matrix_out(Q, "Q", DOUBLE, n, k)
-    cdef double* p = <double*> matrix_out(P, "P", DOUBLE, n, options)
-    cdef Scratch room = Scratch(loss.play_size())
-    cdef Scratch own = Scratch(_PIECE * k * sizeof(double))
-    cdef Scratch certificates = Scratch(_PIECE * sizeof(Certificate))
-    cdef Certificate* found = <Certificate*> certificates.at
-    cdef double* reply = <double*> own.at
-    cdef const double* y
-    cdef double agreed, lost = 0.0, risk = 0.0, entropy = 0.0
-    cdef Py_ssize_t first = 0, size
+    cdef Py_ssize_t n = extent(scores, "scores", 0)
+    cdef double* f = <double*> matrix_out(scores, "scores", DOUBLE, n, loss.k)
+    cdef double* p = <double*> matrix_out(P, "P", DOUBLE, n, loss.options)
+    cdef Given given
+    cdef double sums[3]
+    cdef size_t size = 0
+    new_temper_room(loss, &size)
+    cdef Scratch own = Scratch(size)
+    cdef size_t at = <size_t> own.at
+    cdef TemperRoom room = new_temper_room(loss, &at)
+    given.Q = NULL if Q is None else <double*> matrix_out(Q, "Q", DOUBLE, n, loss.k)
     if not mu > 0.0:
         raise ValueError(f"mu must be positive; got {mu}")
-    within(code, n, labels, "codes")
+    take_given(&given, loss, n, codes, vertices, omega)
     loss = loss.own(n)
+    sums[0] = sums[1] = sums[2] = 0.0
     with nogil:
-        while first < n:
-            size = min(n - first, <Py_ssize_t> _PIECE)
-            if q != NULL:
-                reply = q + first * k
-            loss.at(first)
-            loss.play(size, f, mu, p, reply, found, room.at)
-            for i in range(size):
-                y, agreed = vertex + code[first + i] * k, 0.0
-                for j in range(k):
-                    agreed += (f[j] - found[i].top) * y[j]
-                    f[j] = share[first + i] * (reply[i * k + j] - y[j])
-                lost += share[first + i] * (found[i].upper - agreed)
-                risk += share[first + i] * found[i].least
-                entropy += share[first + i] * found[i].entropy
-                f += k
-            p, first = p + size * options, first + size
-    return lost, risk, entropy
+        temper_rows(loss, &given, 0, n, mu, f, p, &room, sums)
+    return sums[0], sums[1], sums[2]
 
 
 def packed_turns(Loss loss not None, double mu, omega, Q, P, rows, packed):

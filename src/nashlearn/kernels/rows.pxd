@@ -13,3 +13,13 @@ cdef class Rows:
     cdef void step(
         self, Py_ssize_t i, double* W, Py_ssize_t k, const Py_ssize_t* classes, Py_ssize_t m, const double* delta
     ) noexcept nogil
+
+ctypedef fused real:
+    float
+    double
+
+# w += step x, for n entries.
+cdef inline void add_row(const real* x, double step, Py_ssize_t n, double* w) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(n):
+        w[j] += step * x[j]

@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nashlearn.kernels.newton import Steps, proximal_rows, tempered_rows
+from nashlearn.kernels.passes import proximal_pass, tempered_pass
 from nashlearn.solvers.threads import Run, add_in_order, threads
 from nashlearn.training.designs.row_products import adjacent_rows, rows_of, squared_norms
 from nashlearn.training.objective import Evaluation, evaluation, summed
@@ -166,22 +167,28 @@ class Problem:
         Strategies of all rows are written into ``Q`` (n, k) and ``P`` (n, options) where these are given; games are
         sought from what ``P`` holds, strategies or NaN.
         """
-        W, G, totals = w.reshape(self.shape), np.zeros(self.shape), np.zeros(3)
+        W, G, totals = np.ascontiguousarray(w.reshape(self.shape)), np.zeros(self.shape), np.zeros(3)
         codes, vertices = self.y.astype(np.intp, copy=False), self._vertices
 
-        def term(part: slice, block: Any) -> tuple[Any, np.ndarray]:
+        def term(part: slice) -> tuple[Any, np.ndarray]:
+            loss, moments = self.game.part(part).params.compiled(), np.zeros(self.shape)
+            given = codes[part], vertices, self.omega[part], None if Q is None else Q[part]
+            p = None if P is None else P[part]
+            if (rows := self.design.passable(adjacent_rows(self.X, part))) is not None:
+                return tempered_pass(loss, smoothing, rows, W, *given, p, moments), moments
+            block = self._block(part)
             scores = np.ascontiguousarray(self.design.scores(block, W))
-            p = np.full((len(scores), self.n_options), np.nan) if P is None else P[part]
-            q, loss = None if Q is None else Q[part], self.game.part(part).params.compiled()
-            sums = tempered_rows(loss, smoothing, scores, codes[part], vertices, self.omega[part], q, p)
-            return sums, self._moments(block, scores)
+            p = np.full((len(scores), self.n_options), np.nan) if p is None else p
+            sums = tempered_rows(loss, smoothing, scores, *given, p)
+            self.design.add_moments(block, scores, moments)
+            return sums, moments
 
         def add(found: tuple[Any, np.ndarray]) -> None:
             nonlocal totals, G
             totals += found[0]
             G += found[1]
 
-        self.sum_blocks(term, add)
+        add_in_order(self.run, term, ((part,) for part in self._parts()), add)
         loss, risk, entropy = totals.tolist()
         return Evaluation(loss, G.ravel(), risk, risk - entropy)
 
@@ -271,17 +278,20 @@ class Problem:
         Writes each row's proximal step from ``centre`` into ``Q`` and the predictor's support into ``tight``. The bound
         is what the predictors of these steps secure: no game is solved for it. A block is read once for both products.
         """
-        G, totals = np.zeros(self.shape), np.zeros(3)
+        W, G, totals = np.ascontiguousarray(w), np.zeros(self.shape), np.zeros(3)
         codes, vertices = self.y.astype(np.intp, copy=False), self._vertices
 
         def term(steps: Steps | None, parts: list[slice]) -> tuple[np.ndarray, np.ndarray]:
             sums, moments = np.zeros(3), np.zeros(self.shape)
             for part in parts:
-                block = self._block(part)
-                scores = np.ascontiguousarray(self.design.scores(block, w))
                 own = steps or Steps(self.game.part(part).params.compiled(), mu)
-                arrays = codes[part], vertices, self.omega[part], centre[part], Q[part], tight[part]
-                sums += proximal_rows(own, scores, *arrays)
+                given = codes[part], vertices, self.omega[part], centre[part], Q[part], tight[part]
+                if (rows := self.design.passable(adjacent_rows(self.X, part))) is not None:
+                    sums += proximal_pass(own, rows, W, *given, moments)
+                    continue
+                block = self._block(part)
+                scores = np.ascontiguousarray(self.design.scores(block, W))
+                sums += proximal_rows(own, scores, *given)
                 self.design.add_moments(block, scores, moments)
             return sums, moments
 

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
 
 import nashlearn.kernels.gram as kernel_rows
-from nashlearn.kernels.rows import Dense
+from nashlearn.kernels.dense_rows import Dense
 from nashlearn.solvers.threads import Run, threads
 
 if TYPE_CHECKING:

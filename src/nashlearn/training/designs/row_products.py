@@ -1,8 +1,8 @@
 """How training reads one example: dense rows, CSR rows, never a copy of either.
 
 The weights have one entry per feature and a last one for the intercept, which sees the constant feature
-``bias`` (1, or 0 where there is no intercept). What visits of examples do with them is in ``nashlearn.kernels.rows``
-and ``nashlearn.kernels.csr``.
+``bias`` (1, or 0 where there is no intercept). What visits of examples do with them is in
+``nashlearn.kernels.dense_rows`` and ``nashlearn.kernels.csr``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nashlearn.kernels.csr import Csr
-from nashlearn.kernels.rows import Dense
+from nashlearn.kernels.dense_rows import Dense
 
 __all__ = ["adjacent_rows", "compressed", "rows_of", "squared_norms"]
 

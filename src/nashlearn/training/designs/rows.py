@@ -47,6 +47,7 @@ def _ridge_factor(A: np.ndarray, ridge: float) -> Any:
 
 _AFFORDABLE = 16  # operations for a matrix of second moments, in those of a product of the data with the weights
 _CACHED = 2000  # weights that stay in the first cache
+_SPARSE = 0.4  # share of residuals that are not 0 below which they are faster by far
 _FEW = 16  # classes: BLAS would copy every row to meet them
 _WIDE, _SEEN = 200, 1000  # features from which on it is asked whether they are related, and rows to see that in
 _UNRELATED = 0.3  # variance of the eigenvalues up to which the diagonal is as good
@@ -88,6 +89,10 @@ class RowDesign:
     def parts(self) -> int:
         """How many such parts there are."""
         return self.size // self.common
+
+    def passable(self, block: Any) -> Any:
+        """Rows for :mod:`nashlearn.kernels.passes`, which sees them in place of the methods below; None where not."""
+        return None
 
     def add_gram(self, block: Any, share: np.ndarray, A: np.ndarray) -> None:
         """Add the second moments (common, common) of a block to ``A``, at least their lower triangle."""
@@ -153,6 +158,10 @@ class PerClass(RowDesign):
         self.shape, self.common = (k, d + 1), d + 1
         self.size = k * (d + 1)
 
+    def passable(self, block: Any) -> Any:
+        """Dense rows for compiled code, where that is faster than BLAS."""
+        return rows_of(block, self.bias) if self._compiled(block) and not sp.issparse(block) else None
+
     def scores(self, block: Any, W: np.ndarray) -> np.ndarray:
         """``W x`` of every row of a block, (rows, k)."""
         if self._compiled(block):
@@ -164,8 +173,8 @@ class PerClass(RowDesign):
         return scores
 
     def add_moments(self, block: Any, residual: np.ndarray, G: np.ndarray) -> None:
-        """Add ``sum_i residual_i x_i'`` to ``G``."""
-        if self._compiled(block):
+        """Add ``sum_i residual_i x_i'`` to ``G``. Where training is all but done, most residuals are 0."""
+        if self._compiled(block) or np.count_nonzero(residual) < _SPARSE * residual.size:
             found = np.zeros((self.d + 1, self.k) if sp.issparse(block) else self.shape)
             rows_of(block, self.bias).add_moments(np.ascontiguousarray(residual), found)
             G += found.T if sp.issparse(block) else found
@@ -194,14 +203,18 @@ class PerClass(RowDesign):
                 blocks[c, :, e, :] += (part * scale[:, None]).T @ part
 
     def class_curvature(self, X: Any, rows: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """The curvature (d + 1, d + 1) of one class's weights among themselves, from these rows and their weight."""
-        A, root = np.zeros((self.d + 1, self.d + 1)), np.sqrt(weight)[:, None]
+        """The curvature (d + 1, d + 1) of one class's weights among themselves, from these rows and their weight.
+
+        In single precision: not finite where features are too large for that.
+        """
+        A, root = np.zeros((self.d + 1, self.d + 1), np.float32), np.sqrt(weight).astype(np.float32)[:, None]
         for start in range(0, rows.size, _GATHERED):
             part = slice(start, start + _GATHERED)
-            scaled = np.empty((rows[part].size, self.d + 1))
-            np.multiply(_dense(X[rows[part]]), root[part], out=scaled[:, : self.d])
+            scaled = np.empty((rows[part].size, self.d + 1), np.float32)
             scaled[:, self.d] = self.bias * root[part, 0]
-            A += scaled.T @ scaled
+            with np.errstate(over="ignore", invalid="ignore"):
+                np.multiply(_dense(X[rows[part]]), root[part], out=scaled[:, : self.d], casting="same_kind")
+                A += scaled.T @ scaled
         return A
 
     def curvature_among(self, chosen: np.ndarray, blocks: Iterable[tuple[Any, np.ndarray]]) -> np.ndarray:

@@ -40,7 +40,10 @@ def evaluations_between(problem: Problem) -> float:
 def class_metric(
     problem: Problem, mu: float, Q: np.ndarray, tight: np.ndarray, alpha: float, rng: np.random.Generator
 ) -> np.ndarray | None:
-    """The inverses (k, m, m) of each class's block of the Hessian, with a ridge; None where no row is at a kink."""
+    """The inverses (k, m, m) of each class's block of the Hessian, with a ridge; None where no row is at a kink.
+
+    In single precision: a metric says which way to go, and the ridge keeps blocks far from singular.
+    """
     rows = kinked_rows(problem, mu, Q, tight, _ENOUGH * problem.design.size, rng)
     diagonals = np.empty((problem.k, rows.size))
     tangent_diagonals(problem.loss, mu, problem.omega, Q, tight, rows, diagonals)
@@ -54,15 +57,19 @@ def class_metric(
         return problem.design.class_curvature(problem.X, rows[some], weight[some])
 
     blocks = problem.run(block, ((weight,) for weight in weights))
-    ridge = alpha + _RIDGE * float(np.mean([A.trace() for A in blocks])) / problem.design.common
-    return np.stack(problem.run(_inverse, ((A, ridge) for A in blocks)))
+    ridge = alpha + _RIDGE * float(np.mean([A.trace(dtype=np.float64) for A in blocks])) / problem.design.common
+    found = problem.run(_inverse, ((A, ridge) for A in blocks))
+    return np.stack(found) if all(one is not None for one in found) else None
 
 
-def _inverse(A: np.ndarray, ridge: float) -> np.ndarray:
-    """The inverse of ``A`` (overwritten) with a ridge."""
+def _inverse(A: np.ndarray, ridge: float) -> np.ndarray | None:
+    """The inverse of ``A`` (overwritten) with a ridge; None where rounding or huge features leave it none."""
     A.flat[:: len(A) + 1] += ridge
-    factor, _ = sl.lapack.dpotrf(A, lower=True, clean=True, overwrite_a=True)
-    lower, _ = sl.lapack.dpotri(factor, lower=True, overwrite_c=True)
+    finite = np.isfinite(A.trace())
+    factor, failed = sl.lapack.spotrf(A, lower=True, clean=True, overwrite_a=True)
+    if failed or not finite:
+        return None
+    lower, _ = sl.lapack.spotri(factor, lower=True, overwrite_c=True)
     diagonal = lower.diagonal().copy()
     lower = lower + lower.T
     lower.flat[:: len(A) + 1] = diagonal

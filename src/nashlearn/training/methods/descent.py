@@ -44,7 +44,7 @@ class Curvature:
     """The last steps and changes of the gradient: an approximation of the inverse Hessian.
 
     ``metric`` is proportional to a first guess of it: its diagonal (m,), or a matrix (m, m), that all parts of ``m``
-    weights have in common, or a matrix for each part, (parts, m, m). Where it is ``factored`` it is the lower Cholesky
+    weights have in common, or a matrix for each part, (parts, m, m), of either precision. Where it is ``factored`` it is the lower Cholesky
     factor of a guess of the Hessian.
     """
 
@@ -65,7 +65,9 @@ class Curvature:
         parts = v.reshape(-1, self.metric.shape[-1])
         if self.metric.ndim == 1:
             return (parts * self.metric).ravel()
-        return (parts[:, None] @ self.metric if self.metric.ndim == 3 else parts @ self.metric).ravel()
+        if self.metric.ndim == 2:
+            return (parts @ self.metric).ravel()
+        return (parts[:, None].astype(self.metric.dtype) @ self.metric).ravel().astype(np.float64)
 
     def direction(self, gradient: np.ndarray) -> np.ndarray:
         """Minus the approximate inverse Hessian times ``gradient``, by the two-loop recursion."""

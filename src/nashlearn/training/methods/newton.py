@@ -51,11 +51,11 @@ _SHORTEST = 1e-10
 _SMOOTH = 0.3  # smoothing to begin with, in units of the game's scale
 _FEW, _CROWD = 40, 4  # rows per weight that make a good start, where there are so many times as many
 _ROUGH, _MOST = 1e-2, 50  # gap of that start, and iterations
+_SHARP = 0.1  # of the smoothing makes the first centre there
 _SETTLED = 0.5  # part of what moved that the gap at this centre comes to before the centre moves
 _HASTY, _WON = 2, 0.02  # centres that move once no more than that part is left to win by other weights, at any dual
 _STALE = 0.3  # residual, relative to that before, up to which a Hessian serves for another step
 _SLIGHT = 1e-6  # damping up to which it does
-_NEAR = 4.0  # gap, relative to that wanted, at which the bound of the objective is compared with the objective itself
 _WATCHED = 7  # evaluations over which the pace of L-BFGS is judged
 _BLURRED, _SHARPER = 10.0, 0.7  # what smoothing adds to the gap, over the rest of it, that lets it fall, and to what
 _NEWTON_STEPS = 8  # in which Newton's method ends, roughly, in Hessians
@@ -92,10 +92,12 @@ class Newton(RowMethod):
         if problem.n < _CROWD * few:
             return self.begin(run, w, Q, mu)
         w, curvature = self._of_few(run, few)
+        # From labels that are all alike, the first centre would lead far away from weights that are all but good.
+        problem.smoothed(w, _SHARP * mu, Q.copy(), Q, np.zeros((problem.n, problem.n_options), np.bool_))
         return self.begin(run, w, Q, mu, curvature=curvature)
 
-    def _of_few(self, run: Run, few: int) -> tuple[np.ndarray, Curvature]:
-        """Weights that suit a random part of the rows, and what L-BFGS has learnt on the way to them."""
+    def _of_few(self, run: Run, few: int) -> tuple[np.ndarray, Curvature | None]:
+        """Weights that suit a random part of the rows, and what L-BFGS has learnt on the way to them, unless it gave up."""
         rows = np.sort(run.rng.choice(run.problem.n, few, replace=False))
         part = run.problem.some(rows) if run.problem.omega[rows].any() else run.problem
         progress = Progress(_ROUGH, _MOST, bound=0.0, max_time=run.progress.max_time)
@@ -109,7 +111,7 @@ class Newton(RowMethod):
             if offer is not None:
                 progress.keep(*offer)
             state, offer = self.update(own, state)
-        return state.w, state.curvature
+        return state.w, None if state.newton else state.curvature
 
     def begin(
         self,
@@ -180,7 +182,7 @@ class Newton(RowMethod):
         state.centre[:] = state.Q
         state.centres += 1
         state.damping, state.stuck, state.last = 0.0 if state.stuck else state.damping, False, np.inf
-        state.excess = 0.0
+        state.part = 0.0
         if not state.newton and state.centres > _HASTY and _blurred(run, state):
             state.mu *= _SHARPER
         if state.newton:
@@ -278,15 +280,20 @@ class Newton(RowMethod):
         return (state.smooth,)
 
     def _offer(self, run: Run, state: NewtonState) -> Offer:
-        """The weights with their certificate; games are solved where the gap may then be as small as is wanted."""
+        """The weights with their certificate; games are solved where the gap may then be as small as is wanted.
+
+        The objective lies between the smoothed one and its bound, at one centre always at about the same part of the
+        way.
+        """
         problem, primal = run.problem, state.primal
-        wanted = run.progress.tol * primal
+        wanted, way = run.progress.tol * primal, primal - state.smooth
         own, dual = best_dual(run, state)
-        distant = primal - max(dual, run.progress.dual)
-        unknown = not state.excess and (distant <= _NEAR * wanted or residual(run, state)[1] <= wanted)
-        if unknown or distant <= wanted + state.excess:
+        near = state.smooth + state.part * way - max(dual, run.progress.dual) <= wanted
+        if near or (not state.part and residual(run, state)[1] <= wanted):
             state.exact = problem.primal(state.w)
-            state.excess, primal = primal - state.exact, state.exact
+            if way > 0.0:
+                state.part = min(max((state.exact - state.smooth) / way, 0.0), 1.0)
+            primal = state.exact
         return Offer(state.w, primal, dual, problem.error(state.w), problem.dual_error(own, state.outside))
 
     def finish(self, run: Run, state: NewtonState) -> None:

@@ -50,8 +50,9 @@ class NewtonState:
         Whether that step had a Hessian of its own, and whether it was taken at its full length.
     smooth, primal, dual : float
         The smoothed objective at ``w``, a bound of the objective, and the dual one at ``Q``.
-    exact, excess : float
-        The objective where it was last evaluated, and by how much it was below its bound; 0 where that is unknown.
+    exact, part : float
+        The objective where it was last evaluated, and which part of the way from ``smooth`` to ``primal`` it was then;
+        0 where that is unknown at this centre.
     newton : bool
         Whether L-BFGS has given way to Newton's method.
     evaluations, seen, measured : int
@@ -79,7 +80,7 @@ class NewtonState:
     primal: float = 0.0
     dual: float = 0.0
     exact: float = np.inf
-    excess: float = 0.0
+    part: float = 0.0
     newton: bool = False
     evaluations: int = 0
     seen: int = 0
