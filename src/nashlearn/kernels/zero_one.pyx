@@ -22,6 +22,7 @@ from nashlearn.kernels.loss cimport Certificate, Loss, Step, lose_row
 from nashlearn.kernels.simd cimport (
     simd_excess,
     simd_gathered,
+    simd_leaders,
     simd_max,
     simd_sum,
     simd_threshold,
@@ -61,6 +62,26 @@ cdef inline void _step_of_two(double d, double a, double* q, double* p) noexcept
     q[0], q[1], p[0], p[1] = 0.5 + more, 0.5 - more, 0.5 + lead, 0.5 - lead
 
 
+cdef bint _two_will_do(Py_ssize_t m, const double* g, double a, double* q, double* p) noexcept nogil:
+    """Take the proximal step of two labels or more where only the two best play a part; whether it is so.
+
+    All others do where they are no more than ``theta``.
+    """
+    cdef double top[3]
+    cdef Py_ssize_t at[2]
+    cdef Py_ssize_t j
+    cdef double d, two[4]
+    simd_leaders(g, m, top, at)
+    d = top[0] - top[1]
+    if not top[2] - top[0] <= max(-(1.0 + a), -0.5 * (1.0 + a + d)):
+        return False
+    _step_of_two(d, a, two, two + 2)
+    for j in range(m):
+        q[j] = p[j] = 0.0
+    q[at[0]], q[at[1]], p[at[0]], p[at[1]] = two[0], two[1], two[2], two[3]
+    return True
+
+
 cdef class ZeroOne(Loss):
     """The zero-one loss of ``k`` labels. Its steps may be taken on a subset of them."""
 
@@ -98,6 +119,8 @@ cdef class ZeroOne(Loss):
         cdef double top, t, u, scale, excess
         if m == 2:
             _step_of_two(g[0] - g[1], a, q, p)
+            return
+        if m > 2 and _two_will_do(m, g, a, q, p):
             return
         top = simd_max(g, m, g[0])
         t = simd_gathered(g, m, top, 1.0, p, &count)

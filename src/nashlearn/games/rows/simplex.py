@@ -42,7 +42,7 @@ class Simplex:
         """How far rows lie outside at most, as sums of absolute values: what normalising them would change."""
         if not points.size:
             return 0.0
-        return float(np.abs(points.sum(axis=1) - 1.0).max() + 2.0 * self.k * max(-points.min(), 0.0))
+        return float(np.abs(points @ np.ones(self.k) - 1.0).max() + 2.0 * self.k * max(-points.min(), 0.0))
 
 
 class SimplexGame(RowGame):

@@ -305,7 +305,11 @@ class KernelProblem:
         """The objective at coefficients ``C``."""
         scores = self.scores(C)
         half = 0.5 * self.alpha * float(np.vdot(C, scores))
-        return Ray(self.game, scores, self.truth(), self.omega, half, smoothing=smoothing).at(1.0)[0]
+        return self.ray(scores, half, smoothing).at(1.0)[0]
+
+    def ray(self, scores: np.ndarray, half: float, smoothing: float = 0.0) -> Ray:
+        """The objective along these scores, where ``half`` is ``alpha/2 |w|^2``."""
+        return Ray(self.game, scores, self.truth(), self.omega, half, smoothing=smoothing, run=self.gram.run)
 
     def error(self, C: np.ndarray) -> float:
         """How wrong rounding may make the objective at coefficients ``C``."""

@@ -19,7 +19,6 @@ from nashlearn.kernels.ascent import rank
 from nashlearn.kernels.greedy import greedy_passes
 from nashlearn.training.designs.span import KernelProblem
 from nashlearn.training.driver import Offer, Run
-from nashlearn.training.methods.ray import Ray
 from nashlearn.training.methods.rows import RowMethod
 from nashlearn.training.methods.working_set import WorkingSet, newton_on_set
 from nashlearn.training.progress import relative_gap
@@ -27,7 +26,7 @@ from nashlearn.training.rounding import UNIT
 
 __all__ = ["Climb"]
 
-_FRESH = 600  # examples that may enter a working set in a round, or as many as there are support vectors
+_FRESH = 1000  # examples that may enter a working set in a round, or as many as there are support vectors
 _FIRST = 8  # the first working set is a random part of the data: one in so many
 _ENOUGH = 3e-3  # part of the most promising gain of a working set below which none is worth a visit
 _LEFT = 0.02  # part of the gap that gains of that size may leave, were all examples to promise them
@@ -178,8 +177,7 @@ def _certificate(run: Run, state: ClimbState, C: np.ndarray, other: Candidate | 
     own = Candidate(C, scores, state.error)
     for one in (own,) if other is None else (other,) if other.instead else (own, other):
         half = 0.5 * run.alpha * float(np.vdot(one.C, one.scores))
-        ray = Ray(problem.game, one.scores, problem.truth(), problem.omega, half)
-        value, s = ray.best(1.0, _RAY, lambda value: not tol < relative_gap(value, dual) < _NEAR * tol)
+        value, s = problem.ray(one.scores, half).best(1.0, _RAY, lambda value: not tol < relative_gap(value, dual) < _NEAR * tol)
         if value < best:
             best, best_C, best_scores = value, s * one.C, s * one.scores
             error = problem.error_at(best_C, best_scores, s * one.error)

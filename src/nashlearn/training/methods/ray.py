@@ -11,13 +11,17 @@ best. Cost: one pass over the scores for each.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from nashlearn.solvers.threads import Run, threads
+
 __all__ = ["Ray"]
 
+_ROWS = 1 << 11  # that one thread plays at a time
 _FIRST = 0.01  # relative length of the first trial step
 _LONGEST = 4.0  # ratio of two trials at most
 _CLOSE = 1e-4  # relative length of an interval that is not worth halving
@@ -27,6 +31,7 @@ class Ray:
     """``P(s w)`` for scores ``theta`` (n, k) at ``s = 1``, where ``half`` is ``alpha/2 |w|^2``.
 
     ``fixed`` are scores that do not grow along, those of weights that are not in question; ``smoothing`` is the game's.
+    Threads of ``run`` share the rows in parts whose size does not depend on their number.
     """
 
     def __init__(
@@ -36,20 +41,31 @@ class Ray:
         truth: np.ndarray,
         omega: np.ndarray,
         half: float,
-        fixed: np.ndarray | float = 0.0,
+        fixed: np.ndarray | None = None,
         smoothing: float = 0.0,
+        run: Run | None = None,
     ):
         self.game, self.omega, self.half, self.fixed, self.smoothing = game, omega, half, fixed, smoothing
-        self.scores = np.ascontiguousarray(scores)
-        self.own, self.fixed_own = np.einsum("ij,ij->i", self.scores, truth), (fixed * truth).sum(axis=1)
+        self.scores, self.run = np.ascontiguousarray(scores), run or threads(1)
+        self.own = np.einsum("ij,ij->i", self.scores, truth)
+        self.fixed_own = np.zeros(len(omega)) if fixed is None else np.einsum("ij,ij->i", fixed, truth)
 
     def at(self, s: float) -> tuple[float, float]:
         """Value and slope at ``s``."""
-        found = self.game.equilibria(self.fixed + s * self.scores, self.smoothing)
-        loss = float(
-            self.omega @ (found.value + (found.gap if self.smoothing else 0.0) - s * self.own - self.fixed_own)
-        )
-        slope = float(self.omega @ (np.einsum("ij,ij->i", self.scores, found.q) - self.own))
+
+        def part(start: int) -> tuple[float, float]:
+            some = slice(start, start + _ROWS)
+            theta, own, omega = self.scores[some], self.own[some], self.omega[some]
+            f = s * theta
+            if self.fixed is not None:
+                f += self.fixed[some]
+            found = self.game.part(some).equilibria(f, self.smoothing)
+            value = found.value + found.gap if self.smoothing else found.value
+            loss = float(omega @ (value - s * own - self.fixed_own[some]))
+            return loss, float(omega @ (np.einsum("ij,ij->i", theta, found.q) - own))
+
+        found = self.run(part, ((start,) for start in range(0, len(self.scores), _ROWS)))
+        loss, slope = (math.fsum(one) for one in zip(*found, strict=True))
         return loss + s * s * self.half, slope + 2.0 * s * self.half
 
     def best(self, s: float, tries: int, enough: Callable[[float], bool] = lambda value: False) -> tuple[float, float]:
