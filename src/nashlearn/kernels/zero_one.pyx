@@ -17,7 +17,7 @@ With ``mu H(q)`` added to the adversary's reward the predictor plays the same ``
 """
 
 from libc.math cimport INFINITY, NAN, isnan
-from nashlearn.kernels.blocks cimport BLOCK, Block, block_zero_one, block_zero_one_steps
+from nashlearn.kernels.blocks cimport BLOCK, Block, block_zero_one, block_zero_one_plain, block_zero_one_steps
 from nashlearn.kernels.loss cimport Certificate, Loss, Step, lose_row
 from nashlearn.kernels.simd cimport (
     simd_excess,
@@ -70,7 +70,8 @@ cdef bint _two_will_do(Py_ssize_t m, const double* g, double a, double* q, doubl
     cdef double top[3]
     cdef Py_ssize_t at[2]
     cdef Py_ssize_t j
-    cdef double d, two[4]
+    cdef double two[4]
+    cdef double d
     simd_leaders(g, m, top, at)
     d = top[0] - top[1]
     if not top[2] - top[0] <= max(-(1.0 + a), -0.5 * (1.0 + a + d)):
@@ -198,6 +199,26 @@ cdef class ZeroOne(Loss):
                     lose_row(self.k, self.k, p + i * self.k, q + i * self.k, found + i)
             f, p, q, found = f + size * self.k, p + size * self.k, q + size * self.k, found + size
             n -= size
+
+    cdef Py_ssize_t block_equilibria(
+        self, Py_ssize_t n, const double* f, double* value, double* q, double* p, double* gap, double* risk, void* room
+    ) noexcept nogil:
+        cdef Block block
+        cdef Certificate lost
+        cdef Py_ssize_t i, size, left = n, k = self.k
+        if k > _SHORT:
+            return 0
+        while left > 0:
+            size = min(left, <Py_ssize_t> BLOCK)
+            block_zero_one_plain(f, size, k, p, q, &block, <double*> room)
+            for i in range(size):
+                value[i], gap[i], risk[i] = block.entropy[i], block.gap[i], block.least[i]
+                if isnan(value[i]):
+                    lose_row(k, k, p + i * k, q + i * k, &lost)
+                    gap[i] = risk[i] = NAN
+            f, p, q, left = f + size * k, p + size * k, q + size * k, left - size
+            value, gap, risk = value + size, gap + size, risk + size
+        return n
 
     cdef size_t block_steps_size(self) noexcept nogil:
         return 3 * min(self.k, <Py_ssize_t> _SHORT) * BLOCK * sizeof(double)

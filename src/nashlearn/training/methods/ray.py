@@ -24,6 +24,7 @@ __all__ = ["Ray"]
 _ROWS = 1 << 11  # that one thread plays at a time
 _FIRST = 0.01  # relative length of the first trial step
 _LONGEST = 4.0  # ratio of two trials at most
+_TINY = 1e-300
 _CLOSE = 1e-4  # relative length of an interval that is not worth halving
 
 
@@ -68,14 +69,20 @@ class Ray:
         loss, slope = (math.fsum(one) for one in zip(*found, strict=True))
         return loss + s * s * self.half, slope + 2.0 * s * self.half
 
-    def best(self, s: float, tries: int, enough: Callable[[float], bool] = lambda value: False) -> tuple[float, float]:
-        """The smallest value of so many tries that begin at ``s``, and where it is; none after one that is enough."""
+    def best(
+        self, s: float, tries: int, enough: Callable[[float, float], bool] = lambda value, least: False
+    ) -> tuple[float, float]:
+        """The smallest value of so many tries that begin at ``s``, and where it is.
+
+        None is made once ``enough`` holds of the smallest value and of what no length gets below: losses are convex,
+        and so ``P(t w) >= P(s w) + slope (t - s) + half (t - s)^2``.
+        """
         below = above = None
-        found, stride = (np.inf, s), 1.0 + _FIRST
+        found, least, stride = (np.inf, s), -np.inf, 1.0 + _FIRST
         for _ in range(tries):
             value, slope = self.at(s)
-            found = min(found, (value, s))
-            if enough(found[0]):
+            found, least = min(found, (value, s)), max(least, value - slope**2 / max(4.0 * self.half, _TINY))
+            if enough(found[0], least):
                 break
             below, above = ((s, slope), above) if slope < 0 else (below, (s, slope))
             if below is None:
