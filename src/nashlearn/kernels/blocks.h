@@ -171,6 +171,55 @@ static inline void block_zero_one(const double *RESTRICT f, ptrdiff_t n, ptrdiff
         }
 }
 
+/* p = [x - t]_+ and q, `share` where p is positive. The sums of p into `total`, of q into `number` and of its scores into
+   `entropy`; the largest q into `most` and x - p into `upper`. */
+static inline void block_uniform(Block *RESTRICT b, ptrdiff_t at, const int count) {
+    const double *RESTRICT x = b->x + at;
+    double *RESTRICT play = b->play + at, *RESTRICT reply = b->reply + at;
+    LANES() {
+        const double t = b->t[i], share = b->share[i];
+        double total = b->total[i], sum = b->number[i], most = b->most[i], best = b->upper[i], reward = b->entropy[i];
+        for (int e = 0; e < count; e++) {
+            const double own = x[e * BLOCK + i], excess = own - t;
+            const double p = excess > 0.0 ? excess : 0.0, q = excess > 0.0 ? share : 0.0;
+            total += p;
+            sum += q;
+            most = q > most ? q : most;
+            best = own - p > best ? own - p : best;
+            reward += q > 0.0 ? q * own : 0.0; /* 0 * -inf must count as 0 */
+            play[e * BLOCK + i] = p;
+            reply[e * BLOCK + i] = q;
+        }
+        b->total[i] = total, b->number[i] = sum, b->most[i] = most, b->upper[i] = best, b->entropy[i] = reward;
+    }
+}
+
+/* The zero-one game of up to BLOCK rows of scores f (n, k): p and q (n, k), the risk of q `least`, the `gap`, and the
+   value, which is `entropy`, NaN for a row that has one; room: 3 k BLOCK. */
+static inline void block_zero_one_plain(const double *RESTRICT f, ptrdiff_t n, ptrdiff_t k, double *RESTRICT p,
+                                        double *RESTRICT q, Block *RESTRICT b, double *room) {
+    b->x = room, b->play = room + k * BLOCK, b->reply = room + 2 * k * BLOCK;
+    block_load(b, f, n, k);
+    block_threshold(b, k);
+    LANES() {
+        b->share[i] = 1.0 / b->support[i];
+        b->total[i] = b->number[i] = b->most[i] = b->entropy[i] = 0.0, b->upper[i] = -INFINITY;
+    }
+    BY_FOURS(block_uniform, b, k);
+    LANES() {
+        const double least = b->number[i] - b->most[i];
+        const double gap = b->upper[i] + b->total[i] - (least + b->entropy[i]);
+        b->least[i] = least;
+        b->gap[i] = gap > 0.0 ? gap : 0.0;
+        b->entropy[i] = b->top[i] + (b->t[i] + 1.0);
+    }
+    for (ptrdiff_t i = 0; i < n; i++)
+        for (ptrdiff_t j = 0; j < k; j++) {
+            p[i * k + j] = b->play[j * BLOCK + i];
+            q[i * k + j] = b->reply[j * BLOCK + i];
+        }
+}
+
 /* Sum and number of t - x_j where it lies in [0, share). */
 static inline void block_within(Block *RESTRICT b, ptrdiff_t at, const int count) {
     const double *RESTRICT x = b->x + at;

@@ -16,3 +16,6 @@ cdef extern from "blocks.h" nogil:
         const double* f, const double* middle, Py_ssize_t n, Py_ssize_t k, double mu, double* q, unsigned char* tight,
         Block* block, double* room
     ) noexcept
+    void block_zero_one_plain(
+        const double* f, Py_ssize_t n, Py_ssize_t k, double* p, double* q, Block* b, double* room
+    ) noexcept

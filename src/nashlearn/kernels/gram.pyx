@@ -23,6 +23,7 @@ ctypedef fused real:
 cdef enum:
     _HIGH = 64  # rows and columns that are multiplied together
     _BROAD = 512
+    _LINE = 16  # adjacent rows that are written together: what they read lies together
 
 
 cdef void _pick(const double* row, const Py_ssize_t* columns, Py_ssize_t m, real* out) noexcept nogil:
@@ -52,6 +53,28 @@ def pick(rows, slots, columns, places, out):
                 _pick(K + at[s] * n, listed, m, <float*> found + to[s] * width)
             else:
                 _pick(K + at[s] * n, listed, m, <double*> found + to[s] * width)
+
+
+def mirror(square, rows, others):
+    """Write what ``rows`` of a symmetric matrix have in the columns ``others`` into those rows, where it is missing."""
+    cdef Py_ssize_t first, last, s, e, i, n = extent(square, "square", 0)
+    cdef Py_ssize_t size = extent(rows, "rows", 0), count = extent(others, "others", 0)
+    cdef float* K = <float*> matrix_out(square, "square", SINGLE, n, n)
+    cdef const Py_ssize_t* known = <const Py_ssize_t*> vector(rows, "rows", INDEX, size)
+    cdef const Py_ssize_t* to = <const Py_ssize_t*> vector(others, "others", INDEX, count)
+    cdef const float* row
+    within(known, size, n, "rows")
+    within(to, count, n, "others")
+    with nogil:
+        first = 0
+        while first < count:
+            last = min(first + _LINE, count)
+            for s in range(size):
+                i = known[s]
+                row = K + i * n
+                for e in range(first, last):
+                    K[to[e] * n + i] = row[to[e]]
+            first = last
 
 
 cdef void _add_rows(

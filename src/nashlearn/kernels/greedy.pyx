@@ -19,12 +19,12 @@ from nashlearn.kernels.loss cimport Loss
 from nashlearn.kernels.rows cimport Rows
 from nashlearn.kernels.scratch cimport Scratch, doubles, indices
 
-cdef double _GOOD = 0.3  # part of the most promising gain that a visit must win
-cdef double _POOR = 0.1  # part of that below which an example is not looked at
+cdef double _GOOD = 0.2  # part of the most promising gain that a visit must win
+cdef double _POOR = 0.2  # part of that below which an example is not looked at
 cdef double _STILL = 1e-12  # a strategy that moves less than this has not moved
 cdef double _ROUNDED = 1e-14  # probabilities this close to 0 or 1 are those
 cdef double _ENDLESS = 1e4  # looks at each example, whatever the budget
-cdef Py_ssize_t _PAUSE = 7  # for so many passes, twice as many each time, and one,
+cdef Py_ssize_t _PAUSE = 3  # for so many passes, twice as many each time, and one,
 cdef Py_ssize_t _LONG = 31  # up to this
 
 

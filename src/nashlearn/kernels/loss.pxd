@@ -73,6 +73,11 @@ cdef class Loss:
     cdef void play(
         self, Py_ssize_t n, const double* f, double mu, double* p, double* q, Certificate* found, void* room
     ) noexcept nogil
+    # Play the games of n rows of scores f (n, k) at once: values, q (n, k), p (n, options), what these leave between
+    # them, and the risks of q. Returns n, or 0 where rows are better played one by one. Room as for play.
+    cdef Py_ssize_t block_equilibria(
+        self, Py_ssize_t n, const double* f, double* value, double* q, double* p, double* gap, double* risk, void* room
+    ) noexcept nogil
     # Bytes of room for block_steps.
     cdef size_t block_steps_size(self) noexcept nogil
     # Take the proximal steps of n rows of scores f from middle, both (n, k), at once: q (n, k), the support of p in

@@ -123,6 +123,11 @@ cdef class Loss:
                 _certify_row(self, relative, mu, p, q, found + i, relative + self.k, room)
             f, p, q = f + self.k, p + self.options, q + self.k
 
+    cdef Py_ssize_t block_equilibria(
+        self, Py_ssize_t n, const double* f, double* value, double* q, double* p, double* gap, double* risk, void* room
+    ) noexcept nogil:
+        return 0
+
     cdef size_t block_steps_size(self) noexcept nogil:
         return 0
 
@@ -256,7 +261,7 @@ cdef struct Rows:  # of one type, which the function that reads them knows
 
 cdef void _solve(Loss loss, const Rows* rows, const real* kind, void* room, size_t at) noexcept nogil:
     """Equilibria of all rows; single precision is computed in double and rounded, the gap is that of what is stored."""
-    cdef Py_ssize_t i, j, k = loss.k, options = loss.options
+    cdef Py_ssize_t i, j, taken = 0, k = loss.k, options = loss.options
     cdef double* relative = doubles(&at, k)
     cdef double* f = doubles(&at, k)
     cdef double* q = doubles(&at, k)
@@ -265,7 +270,13 @@ cdef void _solve(Loss loss, const Rows* rows, const real* kind, void* room, size
     cdef double risk, gap
     cdef real* value = <real*> rows.value
     loss.begin(room)
-    for i in range(rows.n):
+    if real is double:
+        if rows.gap != NULL:
+            taken = loss.block_equilibria(
+                rows.n, <double*> rows.scores, value, <double*> rows.q, <double*> rows.p, <double*> rows.gap,
+                <double*> rows.entropy, room,
+            )
+    for i in range(taken, rows.n):
         loss.at(i)
         if real is double:
             f, q = <double*> rows.scores + i * k, <double*> rows.q + i * k
@@ -296,7 +307,7 @@ cdef inline void _rounded(double* x, Py_ssize_t n, float* out) noexcept nogil:
 
 cdef int _run(Loss loss, Rows* rows, bint single) except -1:
     """Lend scratch to :func:`_solve` and release the lock."""
-    cdef Scratch room = Scratch(loss.room_size())
+    cdef Scratch room = Scratch(loss.play_size())
     cdef Scratch own = Scratch((3 * loss.k + loss.options) * sizeof(double))
     loss = loss.own(rows.n)
     with nogil:

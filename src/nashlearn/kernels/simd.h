@@ -50,6 +50,24 @@ static inline double simd_top(const double *x, ptrdiff_t n) {
     return missing ? NAN : top;
 }
 
+/* The three largest of n > 1 entries, -infinity where there are but two, and where the first two are. */
+static inline void simd_leaders(const double *x, ptrdiff_t n, double *top, ptrdiff_t *at) {
+    double first = x[0], second = x[1], third = -INFINITY;
+    ptrdiff_t i = 0, k = 1;
+    if (second > first) first = x[1], second = x[0], i = 1, k = 0;
+    for (ptrdiff_t j = 2; j < n; j++) {
+        double one = x[j], less = one < second ? one : second;
+        int leads = one > first, follows = one > second;
+        third = less > third ? less : third;
+        second = leads ? first : follows ? one : second;
+        first = leads ? one : first;
+        k = leads ? i : follows ? j : k;
+        i = leads ? j : i;
+    }
+    top[0] = first, top[1] = second, top[2] = third;
+    at[0] = i, at[1] = k;
+}
+
 static inline double simd_sum(const double *x, ptrdiff_t n) {
     double total = 0.0;
     SIMD_LOOP(n, reduction(+ : total), total += x[j];);

@@ -4,6 +4,7 @@ cdef extern from "simd.h" nogil:
     double simd_max(const double* x, Py_ssize_t n, double top) noexcept
     double simd_min(const double* x, Py_ssize_t n, double low) noexcept
     double simd_top(const double* x, Py_ssize_t n) noexcept
+    void simd_leaders(const double* x, Py_ssize_t n, double* top, Py_ssize_t* at) noexcept
     double simd_sum(const double* x, Py_ssize_t n) noexcept
     double simd_dot(const double* x, const double* y, Py_ssize_t n) noexcept
     double simd_above(const double* x, Py_ssize_t n, double top, double t, Py_ssize_t* count) noexcept

@@ -17,11 +17,12 @@ With ``mu H(q)`` added to the adversary's reward the predictor plays the same ``
 """
 
 from libc.math cimport INFINITY, NAN, isnan
-from nashlearn.kernels.blocks cimport BLOCK, Block, block_zero_one, block_zero_one_steps
+from nashlearn.kernels.blocks cimport BLOCK, Block, block_zero_one, block_zero_one_plain, block_zero_one_steps
 from nashlearn.kernels.loss cimport Certificate, Loss, Step, lose_row
 from nashlearn.kernels.simd cimport (
     simd_excess,
     simd_gathered,
+    simd_leaders,
     simd_max,
     simd_sum,
     simd_threshold,
@@ -61,6 +62,27 @@ cdef inline void _step_of_two(double d, double a, double* q, double* p) noexcept
     q[0], q[1], p[0], p[1] = 0.5 + more, 0.5 - more, 0.5 + lead, 0.5 - lead
 
 
+cdef bint _two_will_do(Py_ssize_t m, const double* g, double a, double* q, double* p) noexcept nogil:
+    """Take the proximal step of two labels or more where only the two best play a part; whether it is so.
+
+    All others do where they are no more than ``theta``.
+    """
+    cdef double top[3]
+    cdef Py_ssize_t at[2]
+    cdef Py_ssize_t j
+    cdef double two[4]
+    cdef double d
+    simd_leaders(g, m, top, at)
+    d = top[0] - top[1]
+    if not top[2] - top[0] <= max(-(1.0 + a), -0.5 * (1.0 + a + d)):
+        return False
+    _step_of_two(d, a, two, two + 2)
+    for j in range(m):
+        q[j] = p[j] = 0.0
+    q[at[0]], q[at[1]], p[at[0]], p[at[1]] = two[0], two[1], two[2], two[3]
+    return True
+
+
 cdef class ZeroOne(Loss):
     """The zero-one loss of ``k`` labels. Its steps may be taken on a subset of them."""
 
@@ -98,6 +120,8 @@ cdef class ZeroOne(Loss):
         cdef double top, t, u, scale, excess
         if m == 2:
             _step_of_two(g[0] - g[1], a, q, p)
+            return
+        if m > 2 and _two_will_do(m, g, a, q, p):
             return
         top = simd_max(g, m, g[0])
         t = simd_gathered(g, m, top, 1.0, p, &count)
@@ -175,6 +199,26 @@ cdef class ZeroOne(Loss):
                     lose_row(self.k, self.k, p + i * self.k, q + i * self.k, found + i)
             f, p, q, found = f + size * self.k, p + size * self.k, q + size * self.k, found + size
             n -= size
+
+    cdef Py_ssize_t block_equilibria(
+        self, Py_ssize_t n, const double* f, double* value, double* q, double* p, double* gap, double* risk, void* room
+    ) noexcept nogil:
+        cdef Block block
+        cdef Certificate lost
+        cdef Py_ssize_t i, size, left = n, k = self.k
+        if k > _SHORT:
+            return 0
+        while left > 0:
+            size = min(left, <Py_ssize_t> BLOCK)
+            block_zero_one_plain(f, size, k, p, q, &block, <double*> room)
+            for i in range(size):
+                value[i], gap[i], risk[i] = block.entropy[i], block.gap[i], block.least[i]
+                if isnan(value[i]):
+                    lose_row(k, k, p + i * k, q + i * k, &lost)
+                    gap[i] = risk[i] = NAN
+            f, p, q, left = f + size * k, p + size * k, q + size * k, left - size
+            value, gap, risk = value + size, gap + size, risk + size
+        return n
 
     cdef size_t block_steps_size(self) noexcept nogil:
         return 3 * min(self.k, <Py_ssize_t> _SHORT) * BLOCK * sizeof(double)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["EXTRA", "UNIT", "rounding"]
+__all__ = ["EXTRA", "UNIT", "largest", "rounding"]
 
 UNIT = 0.5 * float(np.finfo(np.float64).eps)
 EXTRA = 8  # roundings beside these sums: in the solution of a game, in shares and products
@@ -27,3 +27,8 @@ def rounding(
     """How wrong either side of a certificate may be, in its own units."""
     share = terms * UNIT + outside
     return share * (unit + 4.0 * reach) + (share * spread) ** 2 / (2.0 * alpha)
+
+
+def largest(x: np.ndarray) -> float:
+    """The largest size of an entry, without a copy of all."""
+    return max(float(x.max()), -float(x.min()))

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from nashlearn.kernels.gram import mirror
 from nashlearn.training.designs.gram import Gram
 
 __all__ = ["Corner"]
 
 _SPARE = 1.15  # room for so many times the examples that a corner is made for,
-_IDLE = 1.15  # and so many times those in use may be in it before it is made anew
+_IDLE = 1.15  # and so many times those in use may be in it before others take their places
 _STEP = 512  # rows that one thread turns into columns, or adds up, at a time
 
 
@@ -33,12 +34,13 @@ class Corner:
     def places(self, wanted: np.ndarray) -> np.ndarray:
         """Where these examples are among the members, of which they become some where they were not."""
         new = wanted[self._place[wanted] < 0]
-        total = self.members.size + new.size
-        if total > self._room.shape[0] or total > _IDLE * wanted.size:
-            self._clear(wanted.size)
-            new = wanted
-        if new.size:
-            self._add(new)
+        before = self.members.size
+        total = before + new.size
+        if total > min(_IDLE * wanted.size, self._room.shape[0]):
+            self._exchange(wanted)
+        elif new.size:
+            self.members = np.concatenate([self.members, new])
+            self._enter(np.arange(before, total))
         return self._place[wanted]
 
     def means(self, some: np.ndarray) -> np.ndarray:
@@ -52,27 +54,43 @@ class Corner:
         self.gram.run(part, ((start,) for start in range(0, self.members.size, _STEP)))
         return found
 
-    def _clear(self, size: int) -> None:
-        """Forget all members; make room for more than ``size`` others where there is less."""
-        self._place[self.members] = -1
-        self.members = self.members[:0]
+    def _exchange(self, wanted: np.ndarray) -> None:
+        """Have these examples alone as members; who was one stays in its place, others take those that are free."""
+        size, asked = wanted.size, np.zeros(self.gram.n, np.bool_)
         if size > self._room.shape[0]:
-            del self._room
-            most = min(int(_SPARE * size), self.gram.n)
-            self._room = np.empty((most, most), np.float32)
+            self._widen(size)
+        asked[wanted] = True
+        stay = np.flatnonzero(asked[self.members[:size]])
+        members = np.full(size, -1)
+        members[stay] = self.members[stay]
+        asked[members[stay]] = False
+        free = np.flatnonzero(members < 0)
+        members[free] = wanted[asked[wanted]]
+        self._place[self.members] = -1
+        self.members = members
+        self._place[members[stay]] = stay
+        self._enter(free)
 
-    def _add(self, new: np.ndarray) -> None:
-        """Members that were none."""
-        before, gram, kept = self.members.size, self.gram, self.gram.kept(new)
-        self.members = np.concatenate([self.members, new[kept], new[~kept]])
-        self._place[self.members] = np.arange(self.members.size)
-        middle = self.members.size - np.count_nonzero(~kept)
-        gram.pick(self.members[before:middle], self.members, self._room, np.arange(before, middle))
-        if middle < self.members.size:
-            gram.against(self.members, roughly=True)(self.members[middle:], self.K[middle:])
-        gram.run(self._turn, ((start, before) for start in range(0, before, _STEP)))
+    def _widen(self, size: int) -> None:
+        """Make room for more than ``size`` members."""
+        old, most = self.K, min(int(_SPARE * size), self.gram.n)
+        self._room = np.empty((most, most), np.float32)
+        self._room[: len(old), : len(old)] = old
 
-    def _turn(self, start: int, before: int) -> None:
+    def _enter(self, at: np.ndarray) -> None:
+        """Write rows and columns of the members in these places, who are new."""
+        gram, new = self.gram, self.members[at]
+        self._place[new] = at
+        kept = gram.kept(new)
+        gram.pick(new[kept], self.members, self._room, at[kept])
+        missing = at[~kept]
+        if missing.size:
+            gram.write(self.members[missing], self.members, self.K, missing, roughly=True)
+        others = np.ones(self.members.size, np.bool_)
+        others[at] = False
+        rest = np.flatnonzero(others)
+        gram.run(self._turn, ((at, rest[start : start + _STEP]) for start in range(0, rest.size, _STEP)))
+
+    def _turn(self, at: np.ndarray, others: np.ndarray) -> None:
         """Write new columns of some rows: they are old columns of the new rows."""
-        stop = min(start + _STEP, before)
-        self.K[start:stop, before:] = self.K[before:, start:stop].T
+        mirror(self._room, at, others)

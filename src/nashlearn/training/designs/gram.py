@@ -24,7 +24,7 @@ __all__ = ["Gram", "Kernel"]
 _NAMED = ("rbf", "poly", "laplacian")
 _INDEFINITE = 1e-8  # an eigenvalue below minus this share of the largest is no rounding
 _PROBE = 500
-_HIGH = 256  # rows that are computed or copied together
+_HIGH = 256  # rows that are copied together
 _ACROSS = 1024  # columns of rows that one thread adds up at a time
 _PART = 1 << 22  # bytes of rows that one thread multiplies at a time, whatever the number of threads
 _WIDE = 1 << 25  # bytes of data that are held in double precision for it
@@ -229,15 +229,12 @@ class Gram:
     def _compute(self, rows: np.ndarray, out: np.ndarray, slots: np.ndarray) -> None:
         """Compute rows into these of ``out``, some at a time: all of them might be as large as what is kept."""
         if self.kernel.tiled and not sp.issparse(self.X):
-            together = slots[-1] - slots[0] == slots.size - 1
-            step = rows.size if together else _HIGH
+            A, together = self.X[rows], slots[-1] - slots[0] == slots.size - 1
             for columns, pairs in self._bounds():
-                for start in range(0, rows.size, step):
-                    A, to = self.X[rows[start : start + step]], slots[start : start + step]
-                    if together:
-                        pairs(A, out[to[0] : to[-1] + 1, columns])
-                    else:
-                        out[to, columns] = pairs(A)
+                if together:
+                    pairs(A, out[slots[0] : slots[-1] + 1, columns])
+                else:
+                    pairs(A, out[:, columns], places=slots)
             return
         for start in range(0, rows.size, self._spare):
             some = slice(start, start + self._spare)
@@ -350,32 +347,20 @@ class Gram:
         self.pick(wanted[kept], wanted, K, np.flatnonzero(kept))
         missing = np.flatnonzero(~kept)
         if missing.size:
-            values = self.against(wanted)
-            step = max(1, _SPARE // (8 * wanted.size))  # a copy of all would double the memory
-            for start in range(0, missing.size, step):
-                part = missing[start : start + step]
-                K[part] = values(wanted[part], None)
+            self.write(wanted[missing], wanted, K, missing)
         K += self.bias
         return K
 
-    def against(
-        self, columns: np.ndarray, *, roughly: bool = False
-    ) -> Callable[[np.ndarray, np.ndarray | None], np.ndarray]:
-        """What maps examples to their part of the matrix in these columns, without the bias; nothing is kept.
-
-        It is written into the second argument, where that is given.
-        """
+    def write(
+        self, rows: np.ndarray, columns: np.ndarray, out: np.ndarray, places: np.ndarray, *, roughly: bool = False
+    ) -> None:
+        """Write the columns of some examples, without the bias, into these rows of ``out``; nothing is kept."""
         if self.kernel.tiled and not sp.issparse(self.X):
-            pairs = self.kernel.bound(self.X[columns], self.run, roughly=roughly)
-            return lambda rows, out: pairs(self.X[rows], out)
-
-        def between(rows: np.ndarray, out: np.ndarray | None) -> np.ndarray:
-            made = np.empty((rows.size, columns.size)) if out is None else out
-            for start in range(0, rows.size, self._spare):
-                made[start : start + self._spare] = self.between(rows[start : start + self._spare], columns)
-            return made
-
-        return between
+            self.kernel.bound(self.X[columns], self.run, roughly=roughly)(self.X[rows], out, places=places)
+            return
+        for start in range(0, rows.size, self._spare):
+            some = slice(start, start + self._spare)
+            out[places[some]] = self.between(rows[some], columns)
 
     def push(self, slots: np.ndarray, coefficients: np.ndarray, KC: np.ndarray, lost: np.ndarray | None = None) -> None:
         """Add the kept rows times their coefficients (rows, m) to ``KC`` (m, n).

@@ -18,7 +18,7 @@ from nashlearn.kernels.rows import SharedSquare, Square
 from nashlearn.training.designs.gram import Gram
 from nashlearn.training.methods.ascent import listed
 from nashlearn.training.methods.ray import Ray
-from nashlearn.training.rounding import EXTRA, UNIT, rounding
+from nashlearn.training.rounding import EXTRA, UNIT, largest, rounding
 
 if TYPE_CHECKING:
     from nashlearn.training.designs.corner import Corner
@@ -248,7 +248,7 @@ class KernelProblem:
     def push(self, chosen: np.ndarray, change: np.ndarray, KC: np.ndarray) -> float:
         """Add rows of the Gram matrix times the changes of their coefficients to ``KC``; how wrong that may be."""
         self.gram.push(self.gram.rows(chosen), change, KC)
-        return UNIT * (chosen.size + 4) * (float(np.abs(KC).max()) + self._way(chosen, change))
+        return UNIT * (chosen.size + 4) * (largest(KC) + self._way(chosen, change))
 
     def _way(self, chosen: np.ndarray, change: np.ndarray) -> float:
         """A bound of ``sum_j |K_ij| |change_j|`` for all ``i``."""
@@ -305,7 +305,11 @@ class KernelProblem:
         """The objective at coefficients ``C``."""
         scores = self.scores(C)
         half = 0.5 * self.alpha * float(np.vdot(C, scores))
-        return Ray(self.game, scores, self.truth(), self.omega, half, smoothing=smoothing).at(1.0)[0]
+        return self.ray(scores, half, smoothing).at(1.0)[0]
+
+    def ray(self, scores: np.ndarray, half: float, smoothing: float = 0.0) -> Ray:
+        """The objective along these scores, where ``half`` is ``alpha/2 |w|^2``."""
+        return Ray(self.game, scores, self.truth(), self.omega, half, smoothing=smoothing, run=self.gram.run)
 
     def error(self, C: np.ndarray) -> float:
         """How wrong rounding may make the objective at coefficients ``C``."""

@@ -33,18 +33,23 @@ class Tiles:
         self.right[:, :-2] = B
         self.right[:, -2], self.right[:, -1] = 1.0, norms
 
-    def __call__(self, A: np.ndarray, out: np.ndarray | None = None, first: int = 0) -> np.ndarray:
-        """The values for all rows of ``A`` and those of ``B`` from the first on, into ``out``."""
+    def __call__(
+        self, A: np.ndarray, out: np.ndarray | None = None, first: int = 0, places: np.ndarray | None = None
+    ) -> np.ndarray:
+        """The values for all rows of ``A`` and those of ``B`` from the first on, into ``out``, or these rows of it."""
         kind, width = self.right.dtype, self.right.shape[0] - first
         left = np.empty((A.shape[0], A.shape[1] + 2), kind)
         self._appended(A, left)
         values = np.empty((A.shape[0], width), kind) if out is None else out
 
         def fill(rows: slice, columns: slice) -> None:
-            tile, right = values[rows, columns], self.right[first:][columns].T
-            made: Any = tile if tile.dtype == kind else np.empty(tile.shape, kind)
+            height, right = rows.stop - rows.start, self.right[first:][columns].T
+            inside = places is None and values.dtype == kind
+            made: Any = values[rows, columns] if inside else np.empty((height, right.shape[1]), kind)
             np.matmul(left[rows], right, out=made)
-            self._finish(made, tile)
+            self._finish(made)
+            if not inside:
+                values[rows if places is None else places[rows], columns] = made
 
         self.run(fill, itertools.product(_cuts(A.shape[0], _HIGH), _cuts(width, _BROAD)))
         return values
@@ -57,8 +62,8 @@ class Tiles:
         """Write rows, and what of them meets 1 and the squared norms of the others."""
         raise NotImplementedError
 
-    def _finish(self, made: np.ndarray, out: np.ndarray) -> None:
-        """Make values of products, which may be overwritten."""
+    def _finish(self, made: np.ndarray) -> None:
+        """Make values of products, in their place."""
         raise NotImplementedError
 
 
@@ -77,10 +82,10 @@ class Gaussian(Tiles):
         norms = np.einsum("ij,ij->i", A, A, dtype=np.float64)
         left[:, -2], left[:, -1] = -self.gamma * norms, -self.gamma
 
-    def _finish(self, made: np.ndarray, out: np.ndarray) -> None:
+    def _finish(self, made: np.ndarray) -> None:
         if not self.moderate:  # or else rounding makes no exponent positive that would count
             np.minimum(made, 0.0, out=made)
-        np.exp(made, out=out, casting="same_kind")
+        np.exp(made, out=made)
 
 
 class Polynomial(Tiles):
@@ -99,16 +104,16 @@ class Polynomial(Tiles):
         np.multiply(A, self.gamma, out=left[:, :-2], dtype=left.dtype)
         left[:, -2], left[:, -1] = self.coef0, 0.0
 
-    def _finish(self, made: np.ndarray, out: np.ndarray) -> None:
+    def _finish(self, made: np.ndarray) -> None:
         """By multiplications: powers take ten times as long."""
         power, left = None, self.degree
-        while left:
+        while left > 1:
             if left % 2:
                 power = made.copy() if power is None else np.multiply(power, made, out=power)
             left //= 2
-            if left:
-                np.multiply(made, made, out=made)
-        out[...] = power
+            np.multiply(made, made, out=made)
+        if power is not None:
+            np.multiply(power, made, out=made)
 
 
 def _cuts(size: int, most: int) -> list[slice]:

@@ -19,19 +19,19 @@ from nashlearn.kernels.ascent import rank
 from nashlearn.kernels.greedy import greedy_passes
 from nashlearn.training.designs.span import KernelProblem
 from nashlearn.training.driver import Offer, Run
-from nashlearn.training.methods.ray import Ray
 from nashlearn.training.methods.rows import RowMethod
 from nashlearn.training.methods.working_set import WorkingSet, newton_on_set
 from nashlearn.training.progress import relative_gap
-from nashlearn.training.rounding import UNIT
+from nashlearn.training.rounding import UNIT, largest
 
 __all__ = ["Climb"]
 
-_FRESH = 600  # examples that may enter a working set in a round, or as many as there are support vectors
+_FRESH = 1000  # examples that may enter a working set in a round, or as many as there are support vectors
 _FIRST = 8  # the first working set is a random part of the data: one in so many
-_ENOUGH = 3e-3  # part of the most promising gain of a working set below which none is worth a visit
+_ENOUGH = 3e-3  # part of the most promising gain of a working set below which none is worth a visit,
+_LATER, _FAR = 3e-4, 0.5  # and once the relative gap is not that large: then few sets are still to come
 _LEFT = 0.02  # part of the gap that gains of that size may leave, were all examples to promise them
-_FINE = 4.0  # or this times the relative gap that is wanted, where that is less: the last digits ask for more
+_FINE = 2.0  # or this times the relative gap that is wanted, where that is less: the last digits ask for more
 _VISITS = 1e-3  # relative gap for which visits are made where more is allowed: Newton's method costs more than they do
 _LIGHT = 1e-4  # relative gap from which visits keep scores in single precision
 _HUGE = 1e30  # scores that it can hold
@@ -176,10 +176,14 @@ def _certificate(run: Run, state: ClimbState, C: np.ndarray, other: Candidate | 
     dual = problem.dual(state.Q, C, scores)
     best, best_C, best_scores, error = np.inf, C, scores, 0.0
     own = Candidate(C, scores, state.error)
+
+    def will_do(value: float, least: float) -> bool:
+        """Whether no other length is worth a try: this one is what is wanted, or far from it, or none is."""
+        return not tol < relative_gap(value, dual) < _NEAR * tol or relative_gap(least, dual) > tol
+
     for one in (own,) if other is None else (other,) if other.instead else (own, other):
         half = 0.5 * run.alpha * float(np.vdot(one.C, one.scores))
-        ray = Ray(problem.game, one.scores, problem.truth(), problem.omega, half)
-        value, s = ray.best(1.0, _RAY, lambda value: not tol < relative_gap(value, dual) < _NEAR * tol)
+        value, s = problem.ray(one.scores, half).best(1.0, _RAY, will_do)
         if value < best:
             best, best_C, best_scores = value, s * one.C, s * one.scores
             error = problem.error_at(best_C, best_scores, s * one.error)
@@ -258,7 +262,7 @@ def _passes(
     places = problem.corner.places(chosen)
     members = problem.corner.members
     part, sums, moving = _part(problem, chosen), np.zeros((2, span.k)), state.Q[members]
-    light = run.progress.tol >= _LIGHT and state.fine == 1.0 and float(np.abs(state.KC).max()) < _HUGE
+    light = run.progress.tol >= _LIGHT and state.fine == 1.0 and largest(state.KC) < _HUGE
     rows, W = span.square(problem.corner.K, state.KC[:, members], C, light=light)
     which, first, classes = span.lists(near[chosen])
     active = places[which]
@@ -268,11 +272,12 @@ def _passes(
     arrays = rows, W, moving, problem.omega[members] / run.alpha, part.diagonal + span.offset, active, first, classes
     apart = part.common, state.held, sums, problem.gram.bias, part.free, part.own
     loss, budget = problem.game.part(members).params.compiled(), float(_LOOKS * active.size)
-    looks, won = greedy_passes(loss, *arrays, *apart, state.fine * most, _ENOUGH, budget)
+    worth = _ENOUGH if gap > _FAR else _LATER
+    looks, won = greedy_passes(loss, *arrays, *apart, state.fine * most, worth, budget)
     little = _BARELY * gap * run.progress.primal / run.alpha
     while most > 0.0 and not stalled and looks <= _IDLE * active.size and won <= little and state.fine > 1.5 * _FINEST:
         state.fine *= _FINER
-        more, won = greedy_passes(loss, *arrays, *apart, state.fine * most, _ENOUGH, budget)
+        more, won = greedy_passes(loss, *arrays, *apart, state.fine * most, worth, budget)
         looks += more
     idle = looks <= _IDLE * active.size and won <= little
     Q[:] = moving[places]
@@ -314,8 +319,9 @@ def _shifted(problem: KernelProblem, state: ClimbState, C: np.ndarray) -> Candid
     step = state.held / size
     mixed = C.copy()
     mixed[some] += step / some.size
-    KC = state.KC + step[:, None] * mean
-    wrong = state.error + float(np.abs(step).max()) * error + 2.0 * UNIT * float(np.abs(KC).max())
+    KC = step[:, None] * mean
+    KC += state.KC
+    wrong = state.error + float(np.abs(step).max()) * error + 2.0 * UNIT * largest(KC)
     return Candidate(mixed, problem.span.scores(KC.T, mixed), wrong, instead=True)
 
 

@@ -11,15 +11,20 @@ best. Cost: one pass over the scores for each.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from nashlearn.solvers.threads import Run, threads
+
 __all__ = ["Ray"]
 
+_ROWS = 1 << 11  # that one thread plays at a time
 _FIRST = 0.01  # relative length of the first trial step
 _LONGEST = 4.0  # ratio of two trials at most
+_TINY = 1e-300
 _CLOSE = 1e-4  # relative length of an interval that is not worth halving
 
 
@@ -27,6 +32,7 @@ class Ray:
     """``P(s w)`` for scores ``theta`` (n, k) at ``s = 1``, where ``half`` is ``alpha/2 |w|^2``.
 
     ``fixed`` are scores that do not grow along, those of weights that are not in question; ``smoothing`` is the game's.
+    Threads of ``run`` share the rows in parts whose size does not depend on their number.
     """
 
     def __init__(
@@ -36,30 +42,47 @@ class Ray:
         truth: np.ndarray,
         omega: np.ndarray,
         half: float,
-        fixed: np.ndarray | float = 0.0,
+        fixed: np.ndarray | None = None,
         smoothing: float = 0.0,
+        run: Run | None = None,
     ):
         self.game, self.omega, self.half, self.fixed, self.smoothing = game, omega, half, fixed, smoothing
-        self.scores = np.ascontiguousarray(scores)
-        self.own, self.fixed_own = np.einsum("ij,ij->i", self.scores, truth), (fixed * truth).sum(axis=1)
+        self.scores, self.run = np.ascontiguousarray(scores), run or threads(1)
+        self.own = np.einsum("ij,ij->i", self.scores, truth)
+        self.fixed_own = np.zeros(len(omega)) if fixed is None else np.einsum("ij,ij->i", fixed, truth)
 
     def at(self, s: float) -> tuple[float, float]:
         """Value and slope at ``s``."""
-        found = self.game.equilibria(self.fixed + s * self.scores, self.smoothing)
-        loss = float(
-            self.omega @ (found.value + (found.gap if self.smoothing else 0.0) - s * self.own - self.fixed_own)
-        )
-        slope = float(self.omega @ (np.einsum("ij,ij->i", self.scores, found.q) - self.own))
+
+        def part(start: int) -> tuple[float, float]:
+            some = slice(start, start + _ROWS)
+            theta, own, omega = self.scores[some], self.own[some], self.omega[some]
+            f = s * theta
+            if self.fixed is not None:
+                f += self.fixed[some]
+            found = self.game.part(some).equilibria(f, self.smoothing)
+            value = found.value + found.gap if self.smoothing else found.value
+            loss = float(omega @ (value - s * own - self.fixed_own[some]))
+            return loss, float(omega @ (np.einsum("ij,ij->i", theta, found.q) - own))
+
+        found = self.run(part, ((start,) for start in range(0, len(self.scores), _ROWS)))
+        loss, slope = (math.fsum(one) for one in zip(*found, strict=True))
         return loss + s * s * self.half, slope + 2.0 * s * self.half
 
-    def best(self, s: float, tries: int, enough: Callable[[float], bool] = lambda value: False) -> tuple[float, float]:
-        """The smallest value of so many tries that begin at ``s``, and where it is; none after one that is enough."""
+    def best(
+        self, s: float, tries: int, enough: Callable[[float, float], bool] = lambda value, least: False
+    ) -> tuple[float, float]:
+        """The smallest value of so many tries that begin at ``s``, and where it is.
+
+        None is made once ``enough`` holds of the smallest value and of what no length gets below: losses are convex,
+        and so ``P(t w) >= P(s w) + slope (t - s) + half (t - s)^2``.
+        """
         below = above = None
-        found, stride = (np.inf, s), 1.0 + _FIRST
+        found, least, stride = (np.inf, s), -np.inf, 1.0 + _FIRST
         for _ in range(tries):
             value, slope = self.at(s)
-            found = min(found, (value, s))
-            if enough(found[0]):
+            found, least = min(found, (value, s)), max(least, value - slope**2 / max(4.0 * self.half, _TINY))
+            if enough(found[0], least):
                 break
             below, above = ((s, slope), above) if slope < 0 else (below, (s, slope))
             if below is None:

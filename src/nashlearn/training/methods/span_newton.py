@@ -30,7 +30,6 @@ import scipy.linalg as sl
 from nashlearn.game import Equilibrium
 from nashlearn.kernels.tangents import combine
 from nashlearn.kernels.tempered import turn_directions, turn_rows
-from nashlearn.training.methods.ray import Ray
 from nashlearn.training.methods.search import first_descent
 
 __all__ = ["ROUNDED", "Known", "Point", "Tempered", "drawing_chances"]
@@ -88,7 +87,7 @@ class Tempered:
         C = problem.omega[:, None] * (self.truth - problem.omega @ self.truth / problem.omega.sum())
         scores = problem.scores(C)
         half = 0.5 * problem.alpha * float(np.vdot(C, scores))
-        ray = Ray(problem.game, scores, self.truth, problem.omega, half, smoothing=self.mu)
+        ray = problem.ray(scores, half, self.mu)
         s = (self.mu + problem.game.scale) / max(float(np.abs(scores).max()), 1e-300)
         s = ray.best(s, _LENGTHS)[1]
         return self.at(s * C, s * scores)
