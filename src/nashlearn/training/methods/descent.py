@@ -44,8 +44,8 @@ class Curvature:
     """The last steps and changes of the gradient: an approximation of the inverse Hessian.
 
     ``metric`` is proportional to a first guess of it: its diagonal (m,), or a matrix (m, m), that all parts of ``m``
-    weights have in common, or a matrix for each part, (parts, m, m), of either precision. Where it is ``factored`` it is the lower Cholesky
-    factor of a guess of the Hessian.
+    weights have in common, or a matrix for each part, (parts, m, m), of either precision. Where it is ``factored`` it
+    is the lower Cholesky factor of a guess of the Hessian.
     """
 
     metric: np.ndarray

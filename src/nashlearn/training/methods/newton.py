@@ -97,7 +97,7 @@ class Newton(RowMethod):
         return self.begin(run, w, Q, mu, curvature=curvature)
 
     def _of_few(self, run: Run, few: int) -> tuple[np.ndarray, Curvature | None]:
-        """Weights that suit a random part of the rows, and what L-BFGS has learnt on the way to them, unless it gave up."""
+        """Weights that suit a random part of the rows, and what L-BFGS has learnt on the way, unless it gave up."""
         rows = np.sort(run.rng.choice(run.problem.n, few, replace=False))
         part = run.problem.some(rows) if run.problem.omega[rows].any() else run.problem
         progress = Progress(_ROUGH, _MOST, bound=0.0, max_time=run.progress.max_time)
