@@ -5,8 +5,9 @@ Everything is imported on first use, so ``import nashlearn`` costs nothing but i
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
+
+from nashlearn._lazy import lazily
 
 if TYPE_CHECKING:
     from nashlearn import datasets as datasets
@@ -41,22 +42,16 @@ _HOMES = {
     "save": "nashlearn.persistence",
 }
 __all__ = sorted([*_HOMES, "__version__"])
+_find, _dir = lazily(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    """Import ``name`` from its room, once: later look-ups find it in the module's namespace."""
-    if name == "__version__":
-        from importlib.metadata import version
+    if name != "__version__":
+        return _find(name)
+    from importlib.metadata import version
 
-        value: Any = version("nashlearn")
-    elif name in _HOMES:
-        room = importlib.import_module(_HOMES[name])
-        value = room if room.__name__ == f"nashlearn.{name}" else getattr(room, name)
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value
-    return value
+    return version("nashlearn")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*_dir(), "__version__"})
