@@ -50,7 +50,8 @@ def __getattr__(name: str) -> Any:
         return _find(name)
     from importlib.metadata import version
 
-    return version("nashlearn")
+    globals()[name] = found = version("nashlearn")
+    return found
 
 
 def __dir__() -> list[str]:
