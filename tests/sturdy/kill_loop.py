@@ -28,6 +28,8 @@ TRAININGS = {
     "chains": (NashTagger(alpha=1e-6, tol=1e-5, max_iter=1000), lambda: chains(1000)),
 }
 
+MOST = 10  # times as many kills as were asked for, until a training was resumed
+
 
 def attempt(model, data, seconds: float, result: Path) -> bool:
     """Train in a fork that is killed after some seconds; whether it came to its end before."""
@@ -66,8 +68,12 @@ def main(route: str, kills: int, folder: Path) -> None:
     model = clone(estimator).set_params(checkpoint=path)
     seen = {"kills": 0, "unreadable": 0, "half_written_aside": 0, "resumed": 0, "finished": 0}
     difference = 0.0
-    while seen["kills"] < kills or not seen["finished"]:
-        patience = random.uniform(0.0, 0.7 * length) if seen["kills"] < kills else np.inf
+    while True:
+        # Few kills may all come before the first checkpoint: then there are more.
+        lacking = seen["kills"] < kills or not (seen["resumed"] or seen["kills"] >= MOST * kills)
+        if not lacking and seen["finished"]:
+            break
+        patience = random.uniform(0.0, 0.7 * length) if lacking else np.inf
         seen["resumed"] += path.exists()
         if attempt(model, data, patience, result):
             objective, gap = json.loads(result.read_text())

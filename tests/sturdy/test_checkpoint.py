@@ -215,7 +215,7 @@ def kill_loop(route: str, kills: int, folder: Path) -> dict:
 
 
 def assert_survived(found: dict, kills: int) -> None:
-    assert found["kills"] == kills
+    assert found["kills"] >= kills
     assert found["unreadable"] == 0
     assert found["resumed"] > 0
     assert found["finished"] > 0
