@@ -202,6 +202,12 @@ class Problem:
             lambda q: self._moments(block, self._residual(part, q)).ravel(),
         )
 
+    def costly(self) -> bool:
+        """Whether any example has a loss without weights: where options are free, the objective there is 0."""
+        parts = self._parts()
+        losses = (self._losses(p, np.zeros((p.stop - p.start, self.k)), self.truth(p)) @ self.omega[p] for p in parts)
+        return any(loss != 0.0 for loss in losses)
+
     def primal(self, w: np.ndarray) -> float:
         """``P(w)``."""
         return float(0.5 * self.alpha * _square(w) + self.mean_loss(w))

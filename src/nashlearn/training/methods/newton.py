@@ -37,7 +37,7 @@ from nashlearn.training.methods.hessian import (
     by_conjugate_gradients,
     cholesky_factor,
 )
-from nashlearn.training.methods.newton_state import NewtonState, best_dual, plane_of_labels, residual
+from nashlearn.training.methods.newton_state import NewtonState, best_dual, look_at_some, plane_of_labels, residual
 from nashlearn.training.methods.rows import RowMethod
 from nashlearn.training.methods.search import first_descent
 from nashlearn.training.methods.tangents import Tangents, kinked_rows
@@ -48,10 +48,9 @@ __all__ = ["Newton", "NewtonState", "step_cost"]
 
 _SAMPLE = 4  # examples at a kink per weight that make a Hessian good enough far from the solution
 _SHORTEST = 1e-10
-_SMOOTH = 0.3  # smoothing to begin with, in units of the game's scale
+_SMOOTH = 0.25  # smoothing to begin with, in units of the game's scale
 _FEW, _CROWD = 40, 4  # rows per weight that make a good start, where there are so many times as many
 _ROUGH, _MOST = 1e-2, 50  # gap of that start, and iterations
-_SHARP = 0.1  # of the smoothing makes the first centre there
 _SETTLED = 0.5  # part of what moved that the gap at this centre comes to before the centre moves
 _HASTY, _WON = 2, 0.02  # centres that move once no more than that part is left to win by other weights, at any dual
 _STALE = 0.3  # residual, relative to that before, up to which a Hessian serves for another step
@@ -80,7 +79,7 @@ class Newton(RowMethod):
         """No weights and the most uncertain strategies, or those of an earlier run."""
         problem = run.problem
         w = np.zeros(problem.shape)
-        if problem.primal(w) == 0:  # options without cost: no relative gap
+        if not problem.costly():  # no relative gap
             Q, tight = self.starting_point(run), np.empty((0, problem.n_options), np.bool_)
             free = NewtonState(w, w, Q, Q, tight, Curvature(np.ones(1)), plane_of_labels(w), 0.0, 0.0, 0.0, over=True)
             return free, Offer(w, 0.0, 0.0)
@@ -92,8 +91,12 @@ class Newton(RowMethod):
         if problem.n < _CROWD * few:
             return self.begin(run, w, Q, mu)
         w, curvature = self._of_few(run, few)
+
         # From labels that are all alike, the first centre would lead far away from weights that are all but good.
-        problem.smoothed(w, _SHARP * mu, Q.copy(), Q, np.zeros((problem.n, problem.n_options), np.bool_))
+        def play(part: slice, scores: np.ndarray) -> None:
+            Q[part] = problem.game.part(part).equilibria(scores).q
+
+        problem.sum_scores(w, play, lambda _: None)
         return self.begin(run, w, Q, mu, curvature=curvature)
 
     def _of_few(self, run: Run, few: int) -> tuple[np.ndarray, Curvature | None]:
@@ -288,8 +291,13 @@ class Newton(RowMethod):
         problem, primal = run.problem, state.primal
         wanted, way = run.progress.tol * primal, primal - state.smooth
         own, dual = best_dual(run, state)
-        near = state.smooth + state.part * way - max(dual, run.progress.dual) <= wanted
-        if near or (not state.part and residual(run, state)[1] <= wanted):
+        best = max(dual, run.progress.dual)
+
+        def near() -> bool:
+            expected = state.smooth + state.part * way - best
+            return expected <= wanted or (not state.part and residual(run, state)[1] <= wanted)
+
+        if near() and (look_at_some(run, state) is None or near()):
             state.exact = problem.primal(state.w)
             if way > 0.0:
                 state.part = min(max((state.exact - state.smooth) / way, 0.0), 1.0)

@@ -15,8 +15,9 @@ from nashlearn.training.driver import Run
 from nashlearn.training.methods.descent import Curvature
 from nashlearn.training.methods.planes import Planes
 
-__all__ = ["NewtonState", "best_dual", "drawn_to_truth", "plane_of_labels", "residual"]
+__all__ = ["NewtonState", "best_dual", "drawn_to_truth", "look_at_some", "plane_of_labels", "residual"]
 
+_LOOKED, _CROWD = 10_000, 5  # rows that stand for all where there are so many times as many
 _BLUR = 1e-10  # of the objective is taken from the bound of a mixture, far more than its sums are wrong by
 
 
@@ -122,6 +123,25 @@ def drawn_to_truth(run: Run, state: NewtonState) -> tuple[float, float]:
         return 1.0, state.dual
     share = max(risk, 0.0) / square
     return share, share * risk - 0.5 * share**2 * square
+
+
+def look_at_some(run: Run, state: NewtonState) -> float | None:
+    """Estimate by a random part of the rows which ``part`` of the way the objective is; None where rows are too few.
+
+    Cost: a proximal step and a game for each row of that part.
+    """
+    problem = run.problem
+    if problem.n < _CROWD * _LOOKED:
+        return None
+    rows = np.sort(run.rng.choice(problem.n, _LOOKED, replace=False))
+    if not problem.omega[rows].any():
+        return None
+    some = problem.some(rows)
+    at = state.centre[rows], state.Q[rows], state.tight[rows]
+    smooth, upper = some.smoothed(state.w, state.mu, *at)[:2]
+    if upper > smooth:
+        state.part = min(max((some.primal(state.w) - smooth) / (upper - smooth), 0.0), 1.0)
+    return state.part
 
 
 def best_dual(run: Run, state: NewtonState) -> tuple[np.ndarray, float]:
