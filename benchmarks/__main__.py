@@ -40,7 +40,8 @@ ON_DEVICE = (
     "torch_learning",
     "deep",
     "threads_wide",
-)  # for CUDA, or for many cores: only when asked for by name
+    "out_of_core",
+)  # for CUDA, many cores, or 10 GB of disk: only when asked for by name
 PAGE = (*PARTS, *ON_DEVICE, "compare")  # of results; the last has a program of its own
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
