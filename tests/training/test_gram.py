@@ -122,7 +122,7 @@ def test_visits_raise_the_dual_of_the_whole_matrix(bias, light):
     arrays = rows, W, Q, np.full(N, share), np.full(N, 1.0 + bias), everything
     lists = np.arange(0, k * N + 1, k), np.tile(np.arange(k), N)
     apart = np.ones(N), held, sums, bias, 0.0, 0.0
-    greedy_passes(games.zero_one(k).params.compiled(), *arrays, *lists, *apart, 0.0, 1e-9, 1e6)
+    greedy_passes(games.zero_one(k).params.compiled(), *arrays, *lists, *apart, 0.0, 1e-9, 1e6, threads(1))
     C = share * (truth - Q)
     assert np.allclose(sums[0], C.sum(axis=0))
     scores = (K + bias) @ C
@@ -131,6 +131,32 @@ def test_visits_raise_the_dual_of_the_whole_matrix(bias, light):
     primal = share * float(equilibria.value.sum() - (scores * truth).sum()) + 0.5 * float((C * scores).sum())
     dual = share * float(games.zero_one(k).risk(Q).sum()) - 0.5 * float((C * scores).sum())
     assert dual <= primal <= dual + 1e-2 * abs(primal)
+
+
+def test_steps_that_wait_reach_all_scores_with_any_number_of_threads():
+    """Visits go by some hundred examples; what these move of the others' scores is brought there before their turn."""
+    n, k, share = 1400, 3, 0.5
+    rng = np.random.default_rng(5)
+    A = rng.normal(size=(n, 2))
+    y = (A[:, 0] > 0).astype(int) + (A[:, 1] > 0)
+    K, truth = rbf_kernel(A, gamma=0.5).astype(np.float32), np.eye(k)[y]
+    everything = rng.permutation(n)  # so that those who are visited together do not lie together
+    found = []
+    for order, count in [(np.sort(everything), 1), (np.sort(everything), 3), (everything, 3)]:
+        W, Q, held, sums = np.zeros((k, n)), truth.copy(), np.zeros(k), np.zeros((2, k))
+        arrays = Square(K), W, Q, np.full(n, share), np.ones(n), order
+        lists = np.arange(0, k * n + 1, k), np.tile(np.arange(k), n)
+        apart = np.ones(n), held, sums, 0.0, 0.0, 0.0
+        greedy_passes(games.zero_one(k).params.compiled(), *arrays, *lists, *apart, 0.0, 1e-9, 1e6, threads(count))
+        scores = K.astype(np.float64) @ (share * (truth - Q))
+        assert np.allclose(W.T, scores, atol=1e-9)
+        equilibria = games.zero_one(k).equilibria(scores, 0.0)
+        primal = share * float(equilibria.value.sum() - (scores * truth).sum())
+        primal += 0.5 * share * float(((truth - Q) * scores).sum())
+        dual = share * float(games.zero_one(k).risk(Q).sum()) - 0.5 * share * float(((truth - Q) * scores).sum())
+        assert dual <= primal <= dual + 1e-2 * abs(primal)
+        found.append((W, Q))
+    assert all(np.array_equal(one, other) for one, other in zip(*found[:2], strict=True))
 
 
 def test_coefficients_of_any_size_know_how_they_are_rounded():

@@ -13,11 +13,8 @@ from nashlearn.kernels.checks cimport (
     vector_out,
     within,
 )
+from nashlearn.kernels.rows cimport add_rows, real
 from nashlearn.kernels.scratch cimport Scratch
-
-ctypedef fused real:
-    float
-    double
 
 
 cdef enum:
@@ -77,30 +74,6 @@ def mirror(square, rows, others):
             first = last
 
 
-cdef void _add_rows(
-    const double* K, Py_ssize_t n, const Py_ssize_t* slots, const double* steps, Py_ssize_t size, Py_ssize_t columns,
-    double* total
-) noexcept nogil:
-    """Add so many columns of some rows of ``K``, each times its step, to ``total``, four at a time: they share it."""
-    cdef const double* a
-    cdef const double* b
-    cdef const double* c
-    cdef const double* d
-    cdef Py_ssize_t s = 0, j
-    cdef double p, q, r, t
-    while s + 4 <= size:
-        a, b, c, d = K + slots[s] * n, K + slots[s + 1] * n, K + slots[s + 2] * n, K + slots[s + 3] * n
-        p, q, r, t = steps[s], steps[s + 1], steps[s + 2], steps[s + 3]
-        for j in range(columns):
-            total[j] += (p * a[j] + q * b[j]) + (r * c[j] + t * d[j])
-        s += 4
-    while s < size:
-        a, p = K + slots[s] * n, steps[s]
-        for j in range(columns):
-            total[j] += p * a[j]
-        s += 1
-
-
 def push(rows, slots, coefficients, KC, Py_ssize_t start, Py_ssize_t stop):
     """Add row ``slots[s]`` of ``rows`` (kept, n) times ``coefficients[s, c]`` to ``KC[c]``, for all ``s`` and ``c``.
 
@@ -135,7 +108,7 @@ def push(rows, slots, coefficients, KC, Py_ssize_t start, Py_ssize_t stop):
                 listed = min(<Py_ssize_t> _BROAD, stop - at_once)
                 for c in range(functions):
                     e = c * _HIGH
-                    _add_rows(K + at_once, n, some + e, steps + e, count[c], listed, sums + c * n + at_once)
+                    add_rows(K + at_once, n, some + e, steps + e, count[c], listed, sums + c * n + at_once)
                 at_once += listed
             first = last
 

@@ -11,12 +11,16 @@ positive semidefinite as ``K`` is. The part ``B/2 |s|^2`` of the dual, where ``s
 is split off as ``max_t <t, s> - |t|^2 / 2B``, and ``t`` follows the sum after each pass by a proximal step,
 ``t <- (t + rho s) B / (B + rho)`` [rockafellar1976]_. The matrix of the rows stays as it is, without ``B e e'`` taken off
 and without the constant that an intercept adds to it: both follow from two sums of coefficients.
+
+A step moves the scores of all examples, but only those of examples that are looked at soon matter soon. So a pass goes
+by some hundred examples whose places lie together: a step moves their scores at once, and those of the others once all
+of these have been visited, by many rows at a time and in threads.
 """
 
 from libc.string cimport memset
 from nashlearn.kernels.checks cimport DOUBLE, INDEX, extent, matrix_out, rising, vector, vector_out, within
 from nashlearn.kernels.loss cimport Loss
-from nashlearn.kernels.rows cimport Rows
+from nashlearn.kernels.rows cimport Square
 from nashlearn.kernels.scratch cimport Scratch, doubles, indices
 
 cdef double _GOOD = 0.2  # part of the most promising gain that a visit must win
@@ -24,8 +28,13 @@ cdef double _POOR = 0.2  # part of that below which an example is not looked at
 cdef double _STILL = 1e-12  # a strategy that moves less than this has not moved
 cdef double _ROUNDED = 1e-14  # probabilities this close to 0 or 1 are those
 cdef double _ENDLESS = 1e4  # looks at each example, whatever the budget
+cdef double _SHARED = 5e5  # scores to be moved that are worth threads
 cdef Py_ssize_t _PAUSE = 3  # for so many passes, twice as many each time, and one,
 cdef Py_ssize_t _LONG = 31  # up to this
+
+cdef enum:
+    _NEAR = 512  # entries whose scores steps reach at once
+    _PART = 1024  # others to whom a thread brings them
 
 
 cdef struct Desk:  # what visits work on
@@ -37,6 +46,16 @@ cdef struct Desk:  # what visits work on
     Py_ssize_t* pause
     Py_ssize_t* idle
     void* room
+    double* w
+    double* dual
+    const double* share
+    const double* sqnorm
+    const double* shared
+    double* apart
+    double* plain
+    double* total
+    double bias
+    double free
 
 
 cdef size_t _lay(Desk* desk, Loss loss, Py_ssize_t size, size_t at) noexcept nogil:
@@ -54,9 +73,66 @@ cdef inline double _snapped(double q) noexcept nogil:
     return 0.0 if q < _ROUNDED else 1.0 if q > 1.0 - _ROUNDED else q
 
 
+cdef double _visit(
+    Desk* desk, Loss loss, Square rows, Py_ssize_t i, const Py_ssize_t* classes, Py_ssize_t m, double least
+) noexcept nogil:
+    """What the best step of an example wins, which is taken if that is no less than ``least``."""
+    cdef double a = desk.share[i] * desk.sqnorm[i], won = 0.0, change
+    cdef double* now = desk.dual + i * loss.k
+    cdef Py_ssize_t c, moving = 0
+    if m == 0 or not a > 0.0:
+        return 0.0
+    loss.at(i)
+    rows.scores(i, desk.w, loss.k, classes, m, desk.g)
+    for c in range(m):
+        desk.q[c] = now[classes[c]]
+        desk.g[c] += desk.shared[i] * (desk.apart[classes[c]] - desk.free * desk.total[classes[c]])
+        desk.g[c] += desk.bias * desk.plain[classes[c]] + a * desk.q[c]
+    loss.prox(m, desk.g, a, desk.q, desk.p, desk.room)
+    for c in range(m):
+        desk.q[c] = _snapped(desk.q[c])
+        change = now[classes[c]] - desk.q[c]
+        won += change * change
+    won = 0.5 * a * desk.share[i] * won if won > _STILL * _STILL else 0.0
+    if won < least or won == 0.0:
+        return won
+    for c in range(m):
+        change = desk.share[i] * (now[classes[c]] - desk.q[c])
+        if change != 0.0:
+            desk.step[moving], desk.moving[moving] = change, classes[c]
+            desk.plain[classes[c]] += change
+            desk.total[classes[c]] += desk.shared[i] * change
+            now[classes[c]] = desk.q[c]
+            moving += 1
+    rows.step(i, desk.w, loss.k, desk.moving, moving, desk.step)
+    return won
+
+
+cdef inline void _range(
+    const Py_ssize_t* examples, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t* low, Py_ssize_t* high
+) noexcept nogil:
+    """Where the examples of some entries lie."""
+    cdef Py_ssize_t e
+    low[0], high[0] = examples[begin], examples[begin] + 1
+    for e in range(begin + 1, end):
+        low[0], high[0] = min(low[0], examples[e]), max(high[0], examples[e] + 1)
+
+
+cdef int _paid(Square rows, run, pay) except -1 nogil:
+    """Move the scores that steps have not reached, many of them in threads."""
+    cdef Py_ssize_t owed = rows.owed()
+    if <double> owed * rows.n >= _SHARED:
+        with gil:
+            run(pay, [(start, min(start + _PART, rows.n)) for start in range(0, rows.n, _PART)])
+    elif owed > 0:
+        rows.pay(0, rows.n)
+    rows.forget()
+    return 0
+
+
 def greedy_passes(
-    Loss loss not None, Rows rows not None, W, Q, shares, sqnorms, active, first, classes, common, held, sums,
-    double bias, double free, double rho, double enough, double part, double budget
+    Loss loss not None, Square rows not None, W, Q, shares, sqnorms, active, first, classes, common, held, sums,
+    double bias, double free, double rho, double enough, double part, double budget, run
 ):
     """Pass over ``active``, each with its list of classes; returns the looks that were taken, and what they have won.
 
@@ -65,28 +141,26 @@ def greedy_passes(
     or below ``part`` of that of the first pass, or after ``budget`` looks, 10,000 for each entry at most. The matrix is
     that of the rows plus ``bias``. Where ``free``, which is ``B``, is positive, ``common`` (n) are the ``e_i``; what
     ``t`` is beside the weights is kept up in ``held`` (k). Changes of the plain sum of coefficients are added to
-    ``sums[0]`` and those of ``s`` to ``sums[1]``, (2, k): the weights do not have them.
+    ``sums[0]`` and those of ``s`` to ``sums[1]``, (2, k): the weights do not have them. ``run`` shares work among
+    threads (:mod:`nashlearn.solvers.threads`); results do not depend on how many there are.
     """
-    cdef Py_ssize_t e, i, c, m, n_moving, n = rows.n, k = loss.k
+    cdef Py_ssize_t e, at, near, last, low, high, n = rows.n, k = loss.k
     cdef Py_ssize_t size = extent(active, "active", 0), listed = extent(classes, "classes", 0)
-    cdef double* w = rows.weights(W, k)
-    cdef double* dual = <double*> matrix_out(Q, "Q", DOUBLE, n, k)
-    cdef const double* share = <const double*> vector(shares, "shares", DOUBLE, n)
-    cdef const double* sqnorm = <const double*> vector(sqnorms, "sqnorms", DOUBLE, n)
     cdef const Py_ssize_t* examples = <const Py_ssize_t*> vector(active, "active", INDEX, size)
     cdef const Py_ssize_t* begin = <const Py_ssize_t*> vector(first, "first", INDEX, size + 1)
     cdef const Py_ssize_t* labels = <const Py_ssize_t*> vector(classes, "classes", INDEX, listed)
-    cdef const double* shared = <const double*> vector(common, "common", DOUBLE, n)
-    cdef double* apart = <double*> vector_out(held, "held", DOUBLE, k)
-    cdef double* plain = <double*> matrix_out(sums, "sums", DOUBLE, 2, k)
-    cdef double* total = plain + k
     cdef Desk desk
     cdef Scratch memory = Scratch(_lay(&desk, loss, size, 0))
-    cdef const Py_ssize_t* mine
-    cdef double* now
-    cdef double a, won, most, change, least = 0.0, looks = 0.0, gained = 0.0
+    cdef double won, most, least = 0.0, looks = 0.0, gained = 0.0
     cdef bint begun = False
     _lay(&desk, loss, size, <size_t> memory.at)
+    desk.w, desk.dual = rows.weights(W, k), <double*> matrix_out(Q, "Q", DOUBLE, n, k)
+    desk.share = <const double*> vector(shares, "shares", DOUBLE, n)
+    desk.sqnorm = <const double*> vector(sqnorms, "sqnorms", DOUBLE, n)
+    desk.shared = <const double*> vector(common, "common", DOUBLE, n)
+    desk.apart = <double*> vector_out(held, "held", DOUBLE, k)
+    desk.plain = <double*> matrix_out(sums, "sums", DOUBLE, 2, k)
+    desk.total, desk.bias, desk.free = desk.plain + k, bias, free
     within(examples, size, n, "active")
     within(labels, listed, k, "classes")
     rising(begin, size, listed, "first")
@@ -96,51 +170,33 @@ def greedy_passes(
         if begin[e + 1] - begin[e] < k and not loss.partial:
             raise ValueError(f"first must leave all {k} classes to an example: the loss takes no others")
         desk.pause[e] = desk.idle[e] = 0
+    def pay(Py_ssize_t start, Py_ssize_t stop):
+        with nogil:
+            rows.pay(start, stop)
+
+    rows.make_room(_NEAR)
     budget = min(budget, _ENDLESS * size)
     loss = loss.own(n)
     with nogil:
         while size > 0 and looks < budget:
-            most = 0.0
-            for e in range(size):
-                if desk.pause[e] > 0:
-                    desk.pause[e] -= 1
-                    continue
-                i, mine, m = examples[e], labels + begin[e], begin[e + 1] - begin[e]
-                a, now = share[i] * sqnorm[i], dual + i * k
-                looks += 1.0
-                if m == 0 or not a > 0.0:
-                    continue
-                loss.at(i)
-                rows.scores(i, w, k, mine, m, desk.g)
-                for c in range(m):
-                    desk.q[c] = now[mine[c]]
-                    desk.g[c] += shared[i] * (apart[mine[c]] - free * total[mine[c]]) + bias * plain[mine[c]]
-                    desk.g[c] += a * desk.q[c]
-                loss.prox(m, desk.g, a, desk.q, desk.p, desk.room)
-                won = 0.0
-                for c in range(m):
-                    desk.q[c] = _snapped(desk.q[c])
-                    change = now[mine[c]] - desk.q[c]
-                    won += change * change
-                won = 0.5 * a * share[i] * won if won > _STILL * _STILL else 0.0
-                most = max(most, won)
-                if won < _POOR * least:
-                    desk.pause[e] = desk.idle[e] = min(max(2 * desk.idle[e] + 1, _PAUSE), _LONG)
-                else:
-                    desk.idle[e] = 0
-                if won < least or won == 0.0:
-                    continue
-                gained += won
-                n_moving = 0
-                for c in range(m):
-                    change = now[mine[c]] - desk.q[c]
-                    if change != 0.0:
-                        desk.step[n_moving], desk.moving[n_moving] = share[i] * change, mine[c]
-                        plain[mine[c]] += share[i] * change
-                        total[mine[c]] += shared[i] * share[i] * change
-                        now[mine[c]] = desk.q[c]
-                        n_moving += 1
-                rows.step(i, w, k, desk.moving, n_moving, desk.step)
+            most, near = 0.0, 0
+            while near < size:
+                at, near = near, min(near + _NEAR, size)
+                _range(examples, at, near, &low, &high)
+                rows.reach(low, high)
+                for e in range(at, near):
+                    if desk.pause[e] > 0:
+                        desk.pause[e] -= 1
+                        continue
+                    looks += 1.0
+                    won = _visit(&desk, loss, rows, examples[e], labels + begin[e], begin[e + 1] - begin[e], least)
+                    most = max(most, won)
+                    if won < _POOR * least:
+                        desk.pause[e] = desk.idle[e] = min(max(2 * desk.idle[e] + 1, _PAUSE), _LONG)
+                    else:
+                        desk.idle[e] = 0
+                    gained += won if won >= least else 0.0
+                _paid(rows, run, pay)
             if not begun:
                 enough, begun = max(enough, part * most, 0.0), True
             if not most > enough:
@@ -149,6 +205,6 @@ def greedy_passes(
                 memset(desk.pause, 0, size * sizeof(Py_ssize_t))  # a last look at everybody
             least = _GOOD * most if most > enough else 0.0
             if free > 0.0:
-                for c in range(k):
-                    apart[c] = (apart[c] + rho * total[c]) * (free / (free + rho))
+                for e in range(k):
+                    desk.apart[e] = (desk.apart[e] + rho * desk.total[e]) * (free / (free + rho))
     return looks, gained

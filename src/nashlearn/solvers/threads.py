@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterable
+from functools import partial
 from queue import SimpleQueue
 from threading import Condition, Lock, Thread
 from typing import Any
@@ -90,25 +91,27 @@ def threads(n_jobs: int) -> Run:
 
     The calling thread is one of them. Each takes the next argument when it is done with one; the first error ends all.
     """
-    if n_jobs == 1:
-        return lambda function, arguments: [function(*one) for one in arguments]
+    return _in_turn if n_jobs == 1 else partial(_together, n_jobs)
 
-    # Not by joblib or a pool of executors, whose bookkeeping takes as long as many a pass over the data.
-    def run(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
-        call = _Call(function, list(arguments))
-        try:
-            _team.ask(call.assist, min(n_jobs, len(call.found)) - 1)
-            call.work()
-            call.close()
-        except BaseException as error:  # of the function, or an interrupt from outside
-            call.failed.append(error)
-            call.close()
-            raise
-        if call.failed:
-            raise call.failed[0]
-        return call.found
 
-    return run
+def _in_turn(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
+    return [function(*one) for one in arguments]
+
+
+# Not by joblib or a pool of executors, whose bookkeeping takes as long as many a pass over the data.
+def _together(n_jobs: int, function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
+    call = _Call(function, list(arguments))
+    try:
+        _team.ask(call.assist, min(n_jobs, len(call.found)) - 1)
+        call.work()
+        call.close()
+    except BaseException as error:  # of the function, or an interrupt from outside
+        call.failed.append(error)
+        call.close()
+        raise
+    if call.failed:
+        raise call.failed[0]
+    return call.found
 
 
 def in_threads(work: Callable[[int, int], object], count: int, n_jobs: int | None) -> None:

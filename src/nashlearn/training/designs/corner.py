@@ -74,8 +74,12 @@ class Corner:
     def _widen(self, size: int) -> None:
         """Make room for more than ``size`` members."""
         old, most = self.K, min(int(_SPARE * size), self.gram.n)
-        self._room = np.empty((most, most), np.float32)
-        self._room[: len(old), : len(old)] = old
+        self._room = room = np.empty((most, most), np.float32)
+
+        def part(start: int) -> None:
+            room[start : min(start + _STEP, len(old)), : len(old)] = old[start : start + _STEP]
+
+        self.gram.run(part, ((start,) for start in range(0, len(old), _STEP)))
 
     def _enter(self, at: np.ndarray) -> None:
         """Write rows and columns of the members in these places, who are new."""

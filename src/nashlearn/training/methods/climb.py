@@ -264,8 +264,9 @@ def _passes(
     part, sums, moving = _part(problem, chosen), np.zeros((2, span.k)), state.Q[members]
     light = run.progress.tol >= _LIGHT and state.fine == 1.0 and largest(state.KC) < _HUGE
     rows, W = span.square(problem.corner.K, state.KC[:, members], C, light=light)
-    which, first, classes = span.lists(near[chosen])
-    active = places[which]
+    order = np.argsort(places)
+    which, first, classes = span.lists(near[chosen[order]])
+    active = places[order][which]
     most = 0.0
     if np.isfinite(enough):
         most = min(_LEFT, _FINE * enough / run.progress.primal) * enough / (run.alpha * max(active.size, 1))
@@ -273,11 +274,11 @@ def _passes(
     apart = part.common, state.held, sums, problem.gram.bias, part.free, part.own
     loss, budget = problem.game.part(members).params.compiled(), float(_LOOKS * active.size)
     worth = _ENOUGH if gap > _FAR else _LATER
-    looks, won = greedy_passes(loss, *arrays, *apart, state.fine * most, worth, budget)
+    looks, won = greedy_passes(loss, *arrays, *apart, state.fine * most, worth, budget, problem.gram.run)
     little = _BARELY * gap * run.progress.primal / run.alpha
     while most > 0.0 and not stalled and looks <= _IDLE * active.size and won <= little and state.fine > 1.5 * _FINEST:
         state.fine *= _FINER
-        more, won = greedy_passes(loss, *arrays, *apart, state.fine * most, worth, budget)
+        more, won = greedy_passes(loss, *arrays, *apart, state.fine * most, worth, budget, problem.gram.run)
         looks += more
     idle = looks <= _IDLE * active.size and won <= little
     Q[:] = moving[places]
