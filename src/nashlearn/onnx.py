@@ -222,8 +222,9 @@ def _functions(estimator: Any, X: Any, ops: Any) -> Any:
     return ops.MatMul(kernel, np.ascontiguousarray(estimator.dual_coef_.T))
 
 
-def _gaussian(X: Any, support: np.ndarray, *, gamma: float, ops: Any) -> Any:
-    """``exp(-gamma |x - s|^2)``, the square expanded; rounding may not make it negative."""
+def _gaussian(X: Any, support: np.ndarray, *, gamma: float, ops: Any, centre: Any = 0.0) -> Any:
+    """``exp(-gamma |x - s|^2)``, the square expanded about the centre; rounding may not make it negative."""
+    X, support = ops.Sub(X, np.atleast_1d(centre)), support - centre
     rows = ops.ReduceSum(ops.Mul(X, X), np.array([1], dtype=np.int64), keepdims=1)
     inner = ops.MatMul(X, np.ascontiguousarray(2.0 * gamma * support.T))
     others = -gamma * np.einsum("ij,ij->i", support, support)[None]

@@ -50,11 +50,17 @@ def _checked_target(target: Tensor, places: tuple[int, ...]) -> Tensor:
     return target if target.dim() == 1 else target.reshape(-1)
 
 
-def _check_place(scores: Tensor, **others: Tensor | None) -> None:
-    """Refuse tensors that lie elsewhere than scores: kernels are given addresses."""
-    for name, other in others.items():
-        if other is not None and other.device != scores.device:
-            raise ValueError(f"{name} must be on {scores.device}, as what it is used with; it is on {other.device}")
+def _check_place(*required: str, **tensors: Tensor | None) -> None:
+    """Refuse what is no tensor, and tensors that lie elsewhere than the first: kernels are given addresses."""
+    device = None
+    for name, one in tensors.items():
+        if one is None and name not in required:
+            continue
+        if not isinstance(one, Tensor):
+            raise TypeError(f"{name} must be a torch.Tensor; got {type(one).__name__}")
+        device = device or one.device
+        if one.device != device:
+            raise ValueError(f"{name} must be on {device}, as what it is used with; it is on {one.device}")
 
 
 def _class_weights(weight: Tensor, k: int) -> Tensor:
@@ -104,7 +110,7 @@ def nash_loss(
         if (answer := repeated.again(scores, target, None, settings)) is not None:
             return answer
     check_settings(reduction, smoothing, label_smoothing=label_smoothing)
-    _check_place(scores, target=target, weight=weight, sample_weight=sample_weight)
+    _check_place("scores", "target", scores=scores, target=target, weight=weight, sample_weight=sample_weight)
     rows = _rows(scores, spec)
     places = scores.shape[:1] + scores.shape[2:] if scores.dim() > 1 else torch.Size(())
     params = spec.params
@@ -197,7 +203,8 @@ def linear_nash_loss(
     ``linear(h, weight, bias)`` with ``weight=class_weight``; see :class:`nashlearn.torch.NashHead`.
     """
     check_settings(reduction, smoothing)
-    _check_place(h, weight=weight, bias=bias, target=target, class_weight=class_weight)
+    tensors = {"h": h, "weight": weight, "target": target}
+    _check_place(*tensors, **tensors, bias=bias, class_weight=class_weight)
     h, weight, bias, wide = linear_inputs(h, weight, bias)
     places = h.shape[:-1]
     labels = _checked_target(target, places).contiguous()

@@ -152,7 +152,8 @@ class _LinearLoss(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        (*saved, mass), made = ctx.saved_tensors[:8], ctx.saved_tensors[8:] or ctx.made
+        kept = ctx.saved_tensors  # read once: checkpointing gives them out no second time
+        (*saved, mass), made = kept[:8], kept[8:] or ctx.made
         smoothing, ignore_index, reduction, _, needs = ctx.settings
         ctx.made = None  # the gradients are handed over: who asks again has them made again
         h = saved[0]

@@ -75,12 +75,13 @@ def by_instance(solve: Callable[..., tuple[Tensor, ...]]) -> Callable[..., Tenso
 
         @staticmethod
         def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-            count = len(ctx.saved_tensors) // 2
+            saved = ctx.saved_tensors  # read once: checkpointing gives them out no second time
+            count = len(saved) // 2
             gradients: list[Tensor | None] = [None] * len(ctx.needs_input_grad)
             for i in range(count):
-                scores, change = ctx.saved_tensors[i], ctx.saved_tensors[count + i].flatten(1)
+                scores, change = saved[i], saved[count + i].flatten(1)
                 if ctx.needs_input_grad[i]:
-                    shared = scores.dim() < ctx.saved_tensors[count + i].dim()
+                    shared = scores.dim() < saved[count + i].dim()
                     total = grad @ change if shared else change * grad[:, None]
                     gradients[i] = once(total.reshape(scores.shape).to(scores.dtype), scores)
             return tuple(gradients)

@@ -101,13 +101,13 @@ def again(scores: Tensor, target: Tensor, share: Tensor | None, settings: tuple)
 
     ``settings`` are name, price, smoothing, ignore_index, reduction, and whether autocast is on.
     """
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or type(scores) is not Tensor or type(target) is not Tensor:
         return None
     try:
         step = _STEPS.get(_key(scores, target, share, settings))
     except TypeError:  # a setting that cannot be part of a key: it has not been checked yet
         return None
-    if step is None or type(scores) is not Tensor or transformed() or step.device != torch.cuda.current_device():
+    if step is None or transformed() or step.device != torch.cuda.current_device():
         return None
     straight = scores.is_contiguous() and target.is_contiguous() and (share is None or share.is_contiguous())
     if not (straight and step.usual(_addresses((scores, target, share)))):

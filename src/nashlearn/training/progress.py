@@ -20,6 +20,7 @@ from nashlearn.training.outlook import Seen, in_words, outlook, roughly
 __all__ = ["Progress", "Round", "Watch", "relative_gap", "scaling_advice"]
 
 _TINY = float(np.finfo(np.float64).tiny)  # Python's: an objective of 0 has an infinite gap, not an overflow
+_CONTRADICTION = 1e-6  # part of the objective by which a bound above it is no rounding
 _BLOCK = 4096  # rows whose features are squared at once
 _UNEVEN = 1e4  # ratio of the sizes of two features from which their scale is likely to be what is wrong
 
@@ -150,9 +151,20 @@ class Progress:
 
     @property
     def gap(self) -> float:
-        """The relative gap between the best objective and the best bound, rounding allowed for."""
+        """The relative gap between the best objective and the best bound, rounding allowed for.
+
+        A bound that lies above the objective proves nothing but that one of them is false.
+        """
+        if self.contradicted:
+            return np.inf
         sure = relative_gap(self.primal, self.dual - (self.primal_error + self.dual_error))
         return min(sure, relative_gap(self.primal, self._bound))
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether the bound lies above the objective by more than rounding."""
+        excess = self.dual - self.primal - (self.primal_error + self.dual_error)
+        return bool(excess > _CONTRADICTION * abs(self.primal))
 
     @property
     def apparent_gap(self) -> float:
@@ -277,6 +289,14 @@ class Progress:
     def warn_unless(self, tol: float, advice: Callable[[], str], unit: str = "iterations") -> None:
         """Warn where the certificate is worse than ``tol``, with what could be done."""
         if self.gap <= tol:
+            return
+        if self.contradicted:
+            warnings.warn(
+                f"Training certifies nothing: its lower bound, {self.dual / self.unit:.6g}, lies above the objective, "
+                f"{self.primal / self.unit:.6g}. As a rule the kernel is not positive semidefinite on these data.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
             return
         limit = f" and max_time={self.max_time!r} seconds" if self.out_of_time else ""
         warnings.warn(

@@ -15,6 +15,7 @@ from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_ke
 import nashlearn.kernels.gram as kernel_rows
 from nashlearn.kernels.dense_rows import Dense
 from nashlearn.solvers.threads import Run, threads
+from nashlearn.training.rounding import EXTRA, UNIT
 
 if TYPE_CHECKING:
     from nashlearn.training.designs.tiles import Tiles
@@ -35,7 +36,8 @@ _NARROW = 48  # columns up to which a product reads the matrix faster by itself 
 class Kernel:
     """A positive semidefinite kernel by name or callable, with its parameters bound to the training data.
 
-    ``proven`` tells whether it is positive semidefinite by its form.
+    ``proven`` tells whether it is positive semidefinite by its form, and ``rounding`` by what part of
+    ``sqrt(K(a, a) K(b, b))`` a value ``K(a, b)`` may be wrong, as far as the kernel's form tells.
     """
 
     def __init__(self, kernel: Any, gamma: Any, degree: Any, coef0: Any, X: Any):
@@ -54,8 +56,12 @@ class Kernel:
         self.radial = named and kernel != "poly"  # 1 on the diagonal
         self.tiled = named and kernel != "laplacian"  # by matrix products, where rows are dense
         width = _width(gamma, X) if named else 1.0
+        centre = _centre(X) if named else 0.0
+        exponents = width * _squared_radius(X, centre) if named and kernel == "rbf" else 0.0
+        roundings = {"rbf": min(4.0 * exponents, 1.0 / UNIT), "poly": degree, "laplacian": 1.0}
+        self.rounding = min((X.shape[1] + EXTRA) * UNIT * roundings[kernel], 1.0) if named else 0.0
         forms: dict[str, Callable[..., np.ndarray]] = {
-            "rbf": partial(_gaussian, gamma=width),
+            "rbf": partial(_gaussian, gamma=width, centre=centre),
             "poly": partial(_polynomial, gamma=width, degree=degree, coef0=coef0),
             "laplacian": partial(laplacian_kernel, gamma=width),
         }
@@ -63,7 +69,7 @@ class Kernel:
 
     def bound(self, B: np.ndarray, run: Run, *, roughly: bool = False) -> Tiles:
         """The values between any rows and those of ``B``, of a kernel that is tiled, for dense rows."""
-        from nashlearn.training.designs import tiles  # linear models do without
+        from nashlearn.training.designs import tiles
 
         form = tiles.Gaussian if self.radial else tiles.Polynomial
         return form(B, run=run, roughly=roughly, **self._pairs.keywords)
@@ -84,13 +90,31 @@ class Kernel:
         return values
 
 
-def _gaussian(A: Any, B: Any, gamma: float) -> np.ndarray:
+def _centre(X: Any) -> Any:
+    """A point amid the rows; the origin where they are sparse, and would not be after a shift."""
+    return 0.0 if sp.issparse(X) else X.mean(axis=0, dtype=np.float64)
+
+
+def _squared_radius(X: Any, centre: Any) -> float:
+    """The largest squared distance of a row from the centre."""
+    if sp.issparse(X):
+        return float(X.astype(np.float64).power(2).sum(axis=1).max())
+    return float(_squared_distances(X, centre).max(initial=0.0))
+
+
+def _squared_distances(rows: np.ndarray, centre: Any) -> np.ndarray:
+    from nashlearn.training.designs.tiles import squared_distances  # linear models do without
+
+    return squared_distances(rows, centre)
+
+
+def _gaussian(A: Any, B: Any, gamma: float, centre: Any = 0.0) -> np.ndarray:
     """``exp(-gamma |a - b|^2)`` for all rows of ``A`` and ``B``."""
     if sp.issparse(A) or sp.issparse(B):
         return rbf_kernel(A, B, gamma=gamma)
     from nashlearn.training.designs.tiles import Gaussian
 
-    return Gaussian(B, gamma)(A)
+    return Gaussian(B, gamma, centre)(A)
 
 
 def _polynomial(A: Any, B: Any, gamma: float, degree: float, coef0: float) -> np.ndarray:
@@ -117,12 +141,19 @@ def _width(gamma: Any, X: Any) -> float:
             raise ValueError(f"gamma must be 'scale', 'auto' or a positive number; got {gamma!r}.")
         if gamma == "auto":
             return 1.0 / X.shape[1]
-        mean_square = (X.multiply(X) if hasattr(X, "multiply") else np.square(X)).mean()
-        variance = float(mean_square - X.mean() ** 2)
+        variance = _variance(X)
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
     if not (_is_finite(gamma) and gamma > 0):
         raise ValueError(f"gamma must be 'scale', 'auto' or a positive number; got {gamma!r}.")
     return float(gamma)
+
+
+def _variance(X: Any) -> float:
+    """The variance of all entries, in double precision."""
+    values, size = X.data if sp.issparse(X) else X, X.shape[0] * X.shape[1]
+    mean = float(values.sum(dtype=np.float64)) / size
+    absent = size - values.size  # entries that are 0
+    return (float(_squared_distances(np.atleast_2d(values), mean).sum()) + absent * mean**2) / size
 
 
 class Gram:

@@ -243,17 +243,23 @@ class KernelProblem:
             part = support[start : start + gram.capacity]
             gram.push(gram.rows(part), reduced[part], KC, lost)
         KC += lost
-        return KC, 3.0 * UNIT * self._way(support, reduced[support])  # of the products, of a bias, and of the result
+        wrong = 3.0 * UNIT * self._way(support, reduced[support])  # of the products, of a bias, and of the result
+        return KC, wrong + self._untrue(support, reduced[support])
 
     def push(self, chosen: np.ndarray, change: np.ndarray, KC: np.ndarray) -> float:
         """Add rows of the Gram matrix times the changes of their coefficients to ``KC``; how wrong that may be."""
         self.gram.push(self.gram.rows(chosen), change, KC)
-        return UNIT * (chosen.size + 4) * (largest(KC) + self._way(chosen, change))
+        wrong = UNIT * (chosen.size + 4) * (largest(KC) + self._way(chosen, change))
+        return wrong + self._untrue(chosen, change)
 
     def _way(self, chosen: np.ndarray, change: np.ndarray) -> float:
         """A bound of ``sum_j |K_ij| |change_j|`` for all ``i``."""
-        sizes = np.sqrt(np.maximum(self.gram.diagonal, 0.0))
-        return float((sizes[chosen] @ np.abs(change)).max(initial=0.0) * sizes.max())
+        return _bounded(self.gram.diagonal, chosen, change)
+
+    def _untrue(self, chosen: np.ndarray, change: np.ndarray) -> float:
+        """How wrong that sum may be since the kernel's values are."""
+        gram = self.gram
+        return gram.kernel.rounding * _bounded(gram.diagonal - gram.bias, chosen, change)
 
     def part(self, some: np.ndarray, omega: np.ndarray) -> KernelProblem:
         """The problem of some examples, with shares of their own."""
@@ -295,7 +301,8 @@ class KernelProblem:
 
     def scores_error(self, C: np.ndarray) -> float:
         """How wrong rounding may have made the product behind :meth:`scores`."""
-        return UNIT * (self.gram.n + 1) * self._way(np.arange(self.gram.n), self.span.reduce(C))
+        everything, reduced = np.arange(self.gram.n), self.span.reduce(C)
+        return UNIT * (self.gram.n + 1) * self._way(everything, reduced) + self._untrue(everything, reduced)
 
     def norm(self, C: np.ndarray) -> float:
         """``|w|`` of the function with coefficients ``C``."""
@@ -346,3 +353,9 @@ class KernelProblem:
     def squared_diameters(self) -> np.ndarray:
         """``max |Phi(x_i)'(y - y')|^2`` over two labels, for each example."""
         return self.span.squared_diameters(self.gram.diagonal)
+
+
+def _bounded(diagonal: np.ndarray, chosen: np.ndarray, change: np.ndarray) -> float:
+    """The largest ``sum_j sqrt(K_ii K_jj) |change_j|``, from the diagonal of ``K``."""
+    sizes = np.sqrt(np.maximum(diagonal, 0.0))
+    return float((sizes[chosen] @ np.abs(change)).max(initial=0.0) * sizes.max())

@@ -9,9 +9,10 @@ import numpy as np
 
 from nashlearn.solvers.threads import Run, threads
 
-__all__ = ["Gaussian", "Polynomial", "Tiles"]
+__all__ = ["Gaussian", "Polynomial", "Tiles", "squared_distances"]
 
 _HIGH, _BROAD = 128, 4096  # rows and columns of a tile at most
+_AT_ONCE = 1024  # rows of which a copy is made
 _FAR = 64.0  # exponents up to which single precision loses no more than 1e-4 of a value
 _HUGE = 1e30  # and numbers that it can hold
 
@@ -19,18 +20,19 @@ _HUGE = 1e30  # and numbers that it can hold
 class Tiles:
     """A function of one matrix product of rows, with something appended, between any rows and those of ``B``.
 
-    Where ``roughly``, in single precision if that makes sense.
+    The product is that of rows less the ``centre``. Where ``roughly``, in single precision if that makes sense.
     """
 
     gamma: float
+    centre: Any = 0.0
 
     def __init__(self, B: np.ndarray, run: Run | None = None, *, roughly: bool = False):
         self.run = run or threads(1)
-        norms = np.einsum("ij,ij->i", B, B, dtype=np.float64)
+        norms = squared_distances(B, self.centre)
         self.moderate = self._moderate(float(norms.max(initial=0.0)))
         single = roughly and self.moderate and 1.0 / _HUGE < self.gamma < _HUGE
         self.right = np.empty((B.shape[0], B.shape[1] + 2), np.float32 if single else np.float64)
-        self.right[:, :-2] = B
+        self._enter(B, self.right[:, :-2])
         self.right[:, -2], self.right[:, -1] = 1.0, norms
 
     def __call__(
@@ -54,6 +56,10 @@ class Tiles:
         self.run(fill, itertools.product(_cuts(A.shape[0], _HIGH), _cuts(width, _BROAD)))
         return values
 
+    def _enter(self, rows: np.ndarray, out: np.ndarray) -> None:
+        """Write rows less the centre."""
+        np.subtract(rows, self.centre, out=out, dtype=np.float64, casting="same_kind")
+
     def _moderate(self, norm: float) -> bool:
         """Whether single precision will do for rows whose squared norms are no more than this."""
         raise NotImplementedError
@@ -68,19 +74,21 @@ class Tiles:
 
 
 class Gaussian(Tiles):
-    """``exp(-gamma |a - b|^2)``."""
+    """``exp(-gamma |a - b|^2)``, for rows about ``centre``: products of rows far from the origin lose the differences."""
 
-    def __init__(self, B: np.ndarray, gamma: float, run: Run | None = None, *, roughly: bool = False):
-        self.gamma = gamma
+    def __init__(
+        self, B: np.ndarray, gamma: float, centre: Any = 0.0, run: Run | None = None, *, roughly: bool = False
+    ):
+        self.gamma, self.centre = gamma, centre
         super().__init__(B, run, roughly=roughly)
 
     def _moderate(self, norm: float) -> bool:
         return self.gamma * norm <= _FAR
 
     def _appended(self, A: np.ndarray, left: np.ndarray) -> None:
-        np.multiply(A, 2.0 * self.gamma, out=left[:, :-2], dtype=left.dtype)  # predictions must find the same values
-        norms = np.einsum("ij,ij->i", A, A, dtype=np.float64)
-        left[:, -2], left[:, -1] = -self.gamma * norms, -self.gamma
+        self._enter(A, left[:, :-2])
+        left[:, :-2] *= 2.0 * self.gamma  # of these too, so that predictions find the same values
+        left[:, -2], left[:, -1] = -self.gamma * squared_distances(A, self.centre), -self.gamma
 
     def _finish(self, made: np.ndarray) -> None:
         if not self.moderate:  # or else rounding makes no exponent positive that would count
@@ -114,6 +122,15 @@ class Polynomial(Tiles):
             np.multiply(made, made, out=made)
         if power is not None:
             np.multiply(power, made, out=made)
+
+
+def squared_distances(rows: np.ndarray, centre: Any) -> np.ndarray:
+    """``|row - centre|^2`` of each row, in double precision."""
+    found = np.empty(len(rows))
+    for start in range(0, len(rows), _AT_ONCE):
+        apart = np.subtract(rows[start : start + _AT_ONCE], centre, dtype=np.float64)
+        np.einsum("ij,ij->i", apart, apart, out=found[start : start + _AT_ONCE])
+    return found
 
 
 def _cuts(size: int, most: int) -> list[slice]:

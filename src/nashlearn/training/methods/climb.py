@@ -34,7 +34,7 @@ _LEFT = 0.02  # part of the gap that gains of that size may leave, were all exam
 _FINE = 2.0  # or this times the relative gap that is wanted, where that is less: the last digits ask for more
 _VISITS = 1e-3  # relative gap for which visits are made where more is allowed: Newton's method costs more than they do
 _LIGHT = 1e-4  # relative gap from which visits keep scores in single precision
-_HUGE = 1e30  # scores that it can hold
+_HUGE = 1e30  # scores, and values of the kernel, that it can hold
 _LOOKS = 500  # looks at each example of a working set before Newton's method takes over
 _OWN = 0.03  # part of the kernel's own diagonal that what examples have in common may add to it in visits
 _SPREAD = 64  # examples that share what an intercept is corrected by
@@ -254,11 +254,14 @@ def _passes(
 ) -> bool:  # fmt: skip
     """Greedy visits of the chosen examples, which overwrite ``Q`` and what is held apart; whether they are worth while.
 
-    They are not where they crawl, see next to nothing to gain, or did not lower the gap in the round before.
+    They are not where they crawl, see next to nothing to gain, or did not lower the gap in the round before; nor are
+    there any for values of the kernel that single precision cannot hold.
     """
     problem, span, gap = run.problem, run.problem.span, run.progress.apparent_gap
     stalled = settled and gap > (_STALLED if state.fine < 1.0 else _STILL) * state.gap
     state.gap = gap
+    if largest(problem.gram.diagonal) > _HUGE:
+        return False
     places = problem.corner.places(chosen)
     members = problem.corner.members
     part, sums, moving = _part(problem, chosen), np.zeros((2, span.k)), state.Q[members]

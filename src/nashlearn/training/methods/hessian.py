@@ -15,6 +15,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from nashlearn.kernels.newton import apply_packed
 from nashlearn.training.designs.rows import diagonals
+from nashlearn.training.methods.factor import shifted_factor
 from nashlearn.training.problem import Problem
 
 __all__ = ["CONJUGATE_STEPS", "DENSE_LIMIT", "Hessian", "by_cholesky", "by_conjugate_gradients", "cholesky_factor"]
@@ -86,15 +87,7 @@ class Hessian:
 
 def cholesky_factor(curvature: Hessian, alpha: float, damping: float) -> np.ndarray:
     """The lower factor of the damped Hessian, more damped where rounding has made it indefinite."""
-    H = curvature.matrix()
-    diagonal = np.einsum("jj->j", H)
-    diagonal += alpha + max(damping, 1e-14) * max(diagonal.mean(), curvature.typical)
-    try:
-        return sl.cho_factor(H, lower=True, overwrite_a=True, check_finite=False)[0]
-    except np.linalg.LinAlgError:  # features of very different sizes
-        if damping > 1.0:
-            return np.sqrt(diagonal.max()) * np.eye(len(H))
-        return cholesky_factor(curvature, alpha, max(100.0 * damping, 1e-12))
+    return shifted_factor(curvature.matrix, alpha, damping, curvature.typical)
 
 
 def by_cholesky(curvature: Hessian, gradient: np.ndarray, alpha: float, damping: float) -> np.ndarray:

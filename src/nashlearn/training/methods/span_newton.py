@@ -30,6 +30,7 @@ import scipy.linalg as sl
 from nashlearn.game import Equilibrium
 from nashlearn.kernels.tangents import combine
 from nashlearn.kernels.tempered import turn_directions, turn_rows
+from nashlearn.training.methods.factor import shifted_factor
 from nashlearn.training.methods.search import first_descent
 
 __all__ = ["ROUNDED", "Known", "Point", "Tempered", "drawing_chances"]
@@ -161,7 +162,10 @@ class Tempered:
             self._bend(found, one.reshape(change.shape))
         H = alpha * (a @ Aa.T) + bent @ Aa.T
         size = np.sqrt(np.maximum(np.diagonal(H), np.finfo(np.float64).tiny))  # steps may be tiny beside coefficients
-        t = -np.linalg.lstsq(H / np.outer(size, size), slopes / size, rcond=_ALIKE)[0] / size
+        try:
+            t = -np.linalg.lstsq(H / np.outer(size, size), slopes / size, rcond=_ALIKE)[0] / size
+        except np.linalg.LinAlgError:  # values of a kernel too far apart for any of it to be known
+            return None
         slope = float(slopes @ t)
         if not slope < 0.0:  # all is rounding
             return None
@@ -195,14 +199,12 @@ class Tempered:
         drawn = drawn[drawn // most <= some.max(initial=-1)]
         owner = np.searchsorted(some, drawn // most)
         U = U[drawn] / np.sqrt(chances[drawn])[:, None]
-        M = span.covariance(gram.square(some), U, owner)
-        np.einsum("jj->j", M)[:] += alpha
-        factor = sl.cho_factor(M.T, lower=True, overwrite_a=True, check_finite=False)
+        factor = shifted_factor(lambda: span.covariance(gram.square(some), U, owner).T, alpha)
 
         def solve(b: Pair) -> Pair:
             r, Ar = b
             v, out = np.einsum("ac,ac->a", U, Ar[some[owner]]), np.empty((some.size, k))
-            combine(U, owner, sl.cho_solve(factor, v, check_finite=False), out)
+            combine(U, owner, sl.cho_solve((factor, True), v, check_finite=False), out)
             z = r.copy()
             z[some] -= out
             z /= alpha

@@ -77,7 +77,8 @@ class TemperedSpan(RowMethod):
         run.problem.gram.fill()
         C = self._from_parts(run) if run.start is None else run.start.w
         objective = Tempered(run.problem, self.smoothing)
-        here = objective.levelled(objective.at(C, run.problem.scores(C)))
+        begun = objective.at(C, run.problem.scores(C)) if C.any() else objective.begun()
+        here = objective.levelled(begun)
         if run.start is not None:
             return self._arrived(run, here.C, here.scores)
         # Parts do not lead to the goal: what is known of the point will do without a certificate.

@@ -21,6 +21,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from nashlearn.kernels.newton import smoothed_rows
 from nashlearn.kernels.tangents import combine, directions
+from nashlearn.training.methods.factor import shifted_factor
 from nashlearn.training.methods.ray import Ray
 from nashlearn.training.methods.search import first_descent
 
@@ -154,10 +155,8 @@ def _newton_step(
 
 def _by_factor(part: WorkingSet, U: np.ndarray, owner: np.ndarray, b: np.ndarray) -> np.ndarray:
     """``(alpha I + U A U')^-1 b`` by Cholesky's factors."""
-    M = part.span.covariance(part.K, U, owner)
-    np.einsum("jj->j", M)[:] += part.alpha
-    factor = sl.cho_factor(M.T, lower=True, overwrite_a=True, check_finite=False)
-    return sl.cho_solve(factor, b, check_finite=False)
+    factor = shifted_factor(lambda: part.span.covariance(part.K, U, owner).T, part.alpha)
+    return sl.cho_solve((factor, True), b, check_finite=False)
 
 
 def _by_conjugate_gradients(part: WorkingSet, U: np.ndarray, owner: np.ndarray, b: np.ndarray) -> np.ndarray:
