@@ -181,7 +181,6 @@ def visit(Drafts drafts not None, w, omega, double alpha, reply_entropy):
         most = max(most, at[drafts.part[j] + 1] - at[drafts.part[j]])
     room = Scratch(_lay(&desk, drafts.kept.slots, most, 0))
     _lay(&desk, drafts.kept.slots, most, <size_t> room.at)
-    drafts.count = 0
     with nogil:
         for j in range(count):
             i = drafts.part[j]
@@ -191,6 +190,7 @@ def visit(Drafts drafts not None, w, omega, double alpha, reply_entropy):
             gaps += _visit(
                 &desk, drafts.drafts + j, &drafts.kept, i, at[i], at[i + 1] - at[i], secured[i], share[i], alpha, weights
             )
+    drafts.forget()
     if not fits:
         raise ValueError("drafts must be of the replies that are kept")
     return gaps

@@ -31,7 +31,7 @@ cdef const Py_ssize_t* offsets(Sentences data, const Py_ssize_t* part, Py_ssize_
 
 cdef class Drafts:
     cdef readonly Sentences data
-    cdef object given
+    cdef object given  # what the addresses below are of
     cdef const Py_ssize_t* part  # (count) the sentences
     cdef const Py_ssize_t* at  # where the arcs of each of all sentences begin
     cdef const double* reply  # the new replies, as arcs lie
@@ -41,4 +41,5 @@ cdef class Drafts:
     cdef Py_ssize_t count
     cdef Py_ssize_t room  # drafts that there is memory for
 
+    cdef void forget(self)
     cdef int reserve(self, Py_ssize_t count) except -1

@@ -169,8 +169,12 @@ cdef int _take_kept(
 cdef class Drafts:
     """What visits of some sentences need that depends on no weights; memory is kept from one part to the next."""
 
-    def __cinit__(self, Sentences data not None):
-        self.data = data
+    def __cinit__(
+        self, Sentences data not None, part=None, offset=None, reply=None, arcs=None, entropy=None, weight=None, gram=None
+    ):
+        self.data, self.given = data, ()
+        if part is not None:
+            self.prepare(part, offset, reply, arcs, entropy, weight, gram)
 
     def __dealloc__(self):
         cdef Py_ssize_t j
@@ -180,7 +184,10 @@ cdef class Drafts:
         free(self.table.at)
 
     def __reduce__(self):
-        return Drafts, (self.data,)
+        return Drafts, (self.data, *self.given)
+
+    cdef void forget(self):
+        self.given, self.count = (), 0
 
     cdef int reserve(self, Py_ssize_t count) except -1:
         cdef Draft* more
@@ -203,12 +210,11 @@ cdef class Drafts:
         cdef Sentences data = self.data
         cdef Py_ssize_t j, m, count = extent(part, "part", 0)
         cdef bint enough = True
-        self.count = 0
+        self.forget()
         self.part = data.listed(part, count)
         self.at = offsets(data, self.part, count, offset)
         self.reply = <const double*> vector(reply, "reply", DOUBLE, self.at[data.n])
         _take_kept(&self.kept, arcs, entropy, weight, gram, data, self.at[data.n])
-        self.given = part, offset, reply, arcs, entropy, weight, gram  # addresses are of these
         if len(set(part.tolist())) != count:
             raise ValueError("part must name each sentence once: its visits are drafted before the first")
         self.reserve(count)
@@ -220,4 +226,4 @@ cdef class Drafts:
                 enough = enough and _draft_one(data, self.part[j], row, m, &self.table, self.drafts + j)
         if not enough:
             raise MemoryError()
-        self.count = count
+        self.given, self.count = (part, offset, reply, arcs, entropy, weight, gram), count
