@@ -13,6 +13,7 @@ are merged, the two of the least weight into one, which keeps ``q_i``, and with 
 
 from __future__ import annotations
 
+from threading import get_ident
 from typing import NamedTuple
 
 import joblib
@@ -21,13 +22,13 @@ import numpy as np
 from nashlearn.kernels.block_replies import visit
 from nashlearn.kernels.hashed_arcs import Sentences
 from nashlearn.kernels.reply_drafts import Drafts
-from nashlearn.solvers.threads import add_in_order, in_threads, threads
+from nashlearn.solvers.threads import in_threads, threads
 
 __all__ = ["Replies", "Visits", "no_replies"]
 
 _ROOM = 1 << 24  # numbers that replies may take: 128 MiB
 _MOST = 32  # replies of a sentence
-_DRAFTED = 4  # visits that a thread drafts at a time
+_DRAFTED = 8  # visits that a thread drafts at a time
 
 
 class Replies(NamedTuple):
@@ -67,7 +68,11 @@ def no_replies(offset: np.ndarray) -> Replies:
 
 
 class Visits:
-    """Visits to sentences, one after another; what depends on no weights is done in threads, some visits ahead."""
+    """Visits to sentences, one after another; what depends on no weights is done in threads, some visits ahead.
+
+    The thread that asks for visits takes them all: weights that several cores write to go from cache to cache, which
+    costs more than the visits. An object should be kept for a whole training: fresh memory for drafts costs as much.
+    """
 
     def __init__(self, data: Sentences, n_jobs: int | None = 1):
         self._data, self._run = data, threads(joblib.effective_n_jobs(n_jobs))
@@ -89,20 +94,26 @@ class Visits:
         Returns the sum of the gaps. ``w`` follows, but for a first reply. Cost: four times the features of the arcs in
         use.
         """
-        gaps = 0.0
+        caller, gaps, due, waiting = get_ident(), 0.0, 0, dict[int, Drafts]()
 
-        def drafted(first: int) -> Drafts:
+        def draft(at: int) -> None:
             try:
                 drafts = self._idle.pop()
             except IndexError:
                 drafts = Drafts(self._data)
-            drafts.prepare(part[first : first + _DRAFTED], offset, reply, *kept)
-            return drafts
+            drafts.prepare(part[at * _DRAFTED : (at + 1) * _DRAFTED], offset, reply, *kept)
+            waiting[at] = drafts
+            if get_ident() == caller:
+                take_due()
 
-        def visited(drafts: Drafts) -> None:
-            nonlocal gaps
-            gaps += visit(drafts, w, omega, alpha, reply_entropy)
-            self._idle.append(drafts)
+        def take_due() -> None:
+            nonlocal gaps, due
+            while due in waiting:
+                drafts = waiting.pop(due)
+                gaps += visit(drafts, w, omega, alpha, reply_entropy)
+                self._idle.append(drafts)
+                due += 1
 
-        add_in_order(self._run, drafted, ((first,) for first in range(0, part.size, _DRAFTED)), visited)
+        self._run(draft, ((at,) for at in range(-(-part.size // _DRAFTED))))
+        take_due()
         return gaps
