@@ -98,8 +98,7 @@ def _drafts_by_hand() -> None:
     own = HashedArcs(Attributes(code, rng.integers(0, 60, size=10), np.array([0, 4]), size, 6))
     offset = np.concatenate([[0], np.cumsum(size * (size + 1))])
     reply = rng.random(offset[-1])
-    Drafts(own.sentences).choose(np.arange(2))
-    Drafts(own.sentences, np.arange(2)).prepare(0, 2, offset, reply, *no_replies(offset))
+    Drafts(own.sentences).prepare(np.arange(2), offset, reply, *no_replies(offset))
 
 
 def _play_games() -> None:

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nashlearn.kernels import block_replies as kernel
-from nashlearn.kernels.block_replies import without_faint
+from nashlearn.kernels.block_replies import visit, without_faint
 from nashlearn.kernels.hashed_arcs import ROOM
 from nashlearn.kernels.reply_drafts import Drafts
 from nashlearn.solvers.threads import threads
@@ -83,26 +82,22 @@ def test_drafts_serve_only_what_they_were_made_for():
     own, offset, part = design("short"), STORED["offset"], np.arange(4)
     kept = Replies(np.zeros((2, offset[-1])), *np.zeros((2, 4, 2)), np.zeros((4, 2, 2)))
     w, reply, omega = np.zeros(1 << 10), STORED["visit|replies"][0], np.full(4, 1 / 17)
+    drafts, early = Drafts(own.sentences), Drafts(own.sentences)
 
-    def visited(data, part, drafts):
-        return kernel.visit(data, w, part, offset, omega, 0.01, reply, np.zeros(4), *kept, drafts)
+    def visited(drafts):
+        return visit(drafts, w, omega, 0.01, np.zeros(4))
 
     with pytest.raises(ValueError, match="each sentence once"):
-        Drafts(own.sentences, np.array([1, 1]))
-    drafts = Drafts(own.sentences, part)
-    for first, last in ((-1, 2), (2, 1), (0, 5)):
-        with pytest.raises(ValueError, match="first and last"):
-            drafts.prepare(first, last, offset, reply, *kept)
-    with pytest.raises(ValueError, match="same data and part"):
-        visited(own.sentences, part.copy(), drafts)
-    with pytest.raises(ValueError, match="same data and part"):
-        visited(design("short").sentences, part, drafts)
-    with pytest.raises(ValueError, match="must be prepared"):
-        visited(own.sentences, part, drafts)
-    drafts.prepare(0, 4, offset, reply, *kept)
-    visited(own.sentences, part, drafts)
-    with pytest.raises(ValueError, match="must be prepared"):  # one reply is kept now
-        visited(own.sentences, part, drafts)
+        drafts.prepare(np.array([1, 1]), offset, reply, *kept)
+    assert visited(drafts) == 0.0 and not kept.weight.any()
+    for one in (drafts, early):
+        one.prepare(part, offset, reply, *kept)
+    visited(drafts)
+    with pytest.raises(ValueError, match="replies that are kept"):  # one more than before
+        visited(early)
+    before = [x.copy() for x in kept]
+    assert visited(drafts) == 0.0  # a draft serves once
+    assert all(np.array_equal(x, y) for x, y in zip(before, kept, strict=True))
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])

@@ -13,6 +13,7 @@ from nashlearn.kernels.arc_sums import PARTS, Terms
 from nashlearn.kernels.block_replies import visit, without_faint
 from nashlearn.kernels.hashed_arcs import ROOM, VALUE, Sentences
 from nashlearn.kernels.nodes import Compressed, Pattern
+from nashlearn.kernels.reply_drafts import Drafts
 from nashlearn.training.designs import hashed_arcs
 from nashlearn.training.designs.hashed_arcs import Attributes, HashedArcs
 from nashlearn.training.methods.block_replies import Replies
@@ -128,6 +129,11 @@ def test_terms_refuse_what_does_not_fit():
         terms.add(w[:-1], 0)
 
 
+def visited(data, w, part, offset, omega, alpha, reply, reply_entropy, *kept) -> float:
+    """Visits to sentences, drafted before the first of them."""
+    return visit(Drafts(data, part, offset, reply, *kept), w, omega, alpha, reply_entropy)
+
+
 @pytest.mark.parametrize("slots", [1, 2, 4])
 def test_weights_and_products_follow_the_mixtures(slots):
     """``w`` changes by ``-omega/alpha Phi'`` times the change of ``q``, and products are those of the replies."""
@@ -141,7 +147,7 @@ def test_weights_and_products_follow_the_mixtures(slots):
     for step in range(12):
         reply = np.concatenate([rng.dirichlet(np.full(n + 1, 0.3), n).ravel() for n in sizes])
         entropy = rng.random(3) * sizes * (step > 0)
-        gaps += visit(own.sentences, w, np.arange(3), at, omega, alpha, reply, entropy, *kept)
+        gaps += visited(own.sentences, w, np.arange(3), at, omega, alpha, reply, entropy, *kept)
         first = (w.copy(), kept.mixture(at)) if first is None else first
     q = kept.mixture(at)
     moved = sum(omega[i] * (q - first[1])[at[i] : at[i + 1]] @ table[i] for i in range(3))
@@ -172,7 +178,7 @@ def test_nothing_in_nothing_out():
     assert own.arcs(none, none, 4, np.zeros(0, np.int32), np.zeros(1, np.intp)) == 0
     empty = np.zeros((2, 0)), np.zeros((0, 2)), np.zeros((0, 2)), np.zeros((0, 2, 2))
     w, one = np.zeros(16), np.zeros(1, np.intp)
-    assert visit(own, w, none, one, np.zeros(0), 1.0, np.zeros(0), np.zeros(0), *empty) == 0.0
+    assert visited(own, w, none, one, np.zeros(0), 1.0, np.zeros(0), np.zeros(0), *empty) == 0.0
     Compressed(np.zeros(0), none, one, 3).times(np.zeros((3, 2)), np.zeros((0, 2)), 0, 0)
 
 
@@ -206,7 +212,7 @@ def test_visits_refuse_what_does_not_fit(name, value):
     if name == "arcs" and value.shape[0] == 0:
         given |= {"entropy": np.zeros((3, 0)), "weight": np.zeros((3, 0)), "gram": np.zeros((3, 0, 0))}
     with pytest.raises(ValueError, match=name):
-        visit(design().sentences, *given.values())
+        visited(design().sentences, *given.values())
 
 
 @pytest.mark.parametrize(

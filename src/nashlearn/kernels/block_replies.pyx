@@ -1,27 +1,15 @@
 """Steps of block-coordinate ascent on trees with hashed features: the best mixture of the replies to each sentence.
 
 See :mod:`nashlearn.training.methods.block_replies` for the dual point and for what a visit maximises. What depends on
-no weights may be drafted before, in threads (``nashlearn.kernels.reply_drafts``).
+no weights is drafted before, in threads (``nashlearn.kernels.reply_drafts``).
 """
 
 from libc.math cimport fabs
-from libc.stdlib cimport free
-from libc.string cimport memset
 from nashlearn.kernels.checks cimport DOUBLE, extent, vector, vector_out
 from nashlearn.kernels.hashed_arcs cimport Sentences, scale
 from nashlearn.kernels.planes cimport mix
-from nashlearn.kernels.reply_drafts cimport (
-    Draft,
-    Drafts,
-    Kept,
-    add,
-    draft_one,
-    offsets,
-    reply_rows,
-    take_kept,
-    times,
-)
-from nashlearn.kernels.scratch cimport Block, Scratch, doubles, indices
+from nashlearn.kernels.reply_drafts cimport Draft, Drafts, Kept, add, offsets, reply_rows, times
+from nashlearn.kernels.scratch cimport Scratch, doubles, indices
 
 cdef double _FAINT = 1e-9  # entries of replies that are left out
 
@@ -171,63 +159,40 @@ cdef double _visit(
     return omega * slope
 
 
-def visit(
-    Sentences data not None, w, part, offset, omega, double alpha, reply, reply_entropy, arcs, entropy, weight, gram,
-    Drafts drafts=None
-):
-    """Add the replies of the sentences ``part``, one after another, and go to the best mixtures; the sum of gaps seen.
+def visit(Drafts drafts not None, w, omega, double alpha, reply_entropy):
+    """Add the drafted replies to their sentences, one after another, and go to the best mixtures; the sum of gaps seen.
 
-    ``arcs`` (slots, all arcs), ``entropy`` and ``weight`` (sentences, slots) and ``gram`` (sentences, slots, slots) are
-    the replies that are kept, those of positive weight in the first slots. ``w`` follows, but for a first reply.
-    Cost: four times the features of the arcs in use. Where there are ``drafts`` of the same part, replies and
-    sentences, two of these four times are theirs.
+    ``omega`` and ``reply_entropy`` are of all sentences. ``w`` follows, but for a first reply. Cost: twice the features
+    of the arcs in use, as the drafts. A draft serves once.
     """
-    cdef Py_ssize_t i, j, m, count = extent(part, "part", 0), most = 0, weights = (<Py_ssize_t> 1) << data.bits
-    cdef const Py_ssize_t* own = data.listed(part, count)
-    cdef const Py_ssize_t* at = offsets(data, offset)
+    cdef Sentences data = drafts.data
+    cdef const Py_ssize_t* at = drafts.at
     cdef const double* share = <const double*> vector(omega, "omega", DOUBLE, data.n)
-    cdef const double* given = <const double*> vector(reply, "reply", DOUBLE, at[data.n])
     cdef const double* secured = <const double*> vector(reply_entropy, "reply_entropy", DOUBLE, data.n)
-    cdef double* weights_at = <double*> vector_out(w, "w", DOUBLE, weights)
+    cdef double* weights = <double*> vector_out(w, "w", DOUBLE, (<Py_ssize_t> 1) << data.bits)
+    cdef Py_ssize_t i, j, count = drafts.count, most = 0
     cdef double gaps = 0.0
     cdef bint fits = True
-    cdef Draft alone
-    cdef Draft* draft = &alone
-    cdef Block table
-    cdef Kept kept
     cdef Desk desk
     cdef Scratch room
     if not alpha > 0.0:
         raise ValueError(f"alpha must be positive; got {alpha}")
-    if drafts is not None and (drafts.part is not part or drafts.data is not data):
-        raise ValueError("drafts must be those of the same data and part")
-    take_kept(&kept, arcs, entropy, weight, gram, data, at[data.n])
     for j in range(count):
-        most = max(most, at[own[j] + 1] - at[own[j]])
-    room = Scratch(_lay(&desk, kept.slots, most, 0))
-    _lay(&desk, kept.slots, most, <size_t> room.at)
-    memset(&alone, 0, sizeof(Draft))
-    table.at, table.size = NULL, 0
+        most = max(most, at[drafts.part[j] + 1] - at[drafts.part[j]])
+    room = Scratch(_lay(&desk, drafts.kept.slots, most, 0))
+    _lay(&desk, drafts.kept.slots, most, <size_t> room.at)
     with nogil:
         for j in range(count):
-            i = own[j]
-            m = reply_rows(&kept, i, at[i], given, desk.row)
-            if drafts is None:
-                fits = draft_one(data, i, desk.row, m, &table, draft)
-            else:
-                draft = drafts.drafts + j
-                fits = draft.i == i and draft.m == m
+            i = drafts.part[j]
+            fits = reply_rows(&drafts.kept, i, at[i], drafts.reply, desk.row) == drafts.drafts[j].m
             if not fits:
                 break
             gaps += _visit(
-                &desk, draft, &kept, i, at[i], at[i + 1] - at[i], secured[i], share[i], alpha, weights_at
+                &desk, drafts.drafts + j, &drafts.kept, i, at[i], at[i + 1] - at[i], secured[i], share[i], alpha, weights
             )
-        free(alone.room.at)
-        free(table.at)
+    drafts.forget()
     if not fits:
-        if drafts is None:
-            raise MemoryError()
-        raise ValueError("drafts must be prepared for all of the part, and for the replies that are kept")
+        raise ValueError("drafts must be of the replies that are kept")
     return gaps
 
 
@@ -238,7 +203,7 @@ def without_faint(Sentences data not None, q, part, offset, reply, entropy):
     """
     cdef Py_ssize_t i, j, d, h, n, count = extent(part, "part", 0)
     cdef const Py_ssize_t* own = data.listed(part, count)
-    cdef const Py_ssize_t* at = offsets(data, offset)
+    cdef const Py_ssize_t* at = offsets(data, own, count, offset)
     cdef const double* given = <const double*> vector(q, "q", DOUBLE, data.entries(own, count))
     cdef double* out = <double*> vector_out(reply, "reply", DOUBLE, at[data.n])
     cdef double* secured = <double*> vector_out(entropy, "entropy", DOUBLE, data.n)

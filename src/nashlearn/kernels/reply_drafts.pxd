@@ -11,7 +11,6 @@ cdef struct Kept:  # the replies of all sentences, see the shell
 
 cdef struct Draft:  # what a visit needs that depends on no weights
     Block room
-    Py_ssize_t i  # the sentence
     Py_ssize_t m  # replies with the new one
     Py_ssize_t count  # arcs in use
     double* products  # (m) of the new reply with all
@@ -27,20 +26,20 @@ cdef Py_ssize_t reply_rows(
 cdef void times(const Draft* draft, double** row, const double* w, double* products) noexcept nogil
 # Add a step to the weights of the features of the arc t in use.
 cdef void add(const Draft* draft, double* w, Py_ssize_t t, double step) noexcept nogil
-# Draft the visit to sentence i with m replies; table is room that visits share. False where there is no memory.
-cdef bint draft_one(
-    Sentences data, Py_ssize_t i, double** row, Py_ssize_t m, Block* table, Draft* draft
-) noexcept nogil
-# Where the arcs of each sentence begin, checked against its size.
-cdef const Py_ssize_t* offsets(Sentences data, object offset) except NULL
-# The replies that are kept, checked.
-cdef int take_kept(
-    Kept* kept, object arcs, object entropy, object weight, object gram, Sentences data, Py_ssize_t total
-) except -1
+# Where the arcs of each sentence begin, checked for some sentences.
+cdef const Py_ssize_t* offsets(Sentences data, const Py_ssize_t* part, Py_ssize_t count, object offset) except NULL
 
 cdef class Drafts:
     cdef readonly Sentences data
-    cdef readonly object part
+    cdef object given  # what the addresses below are of
+    cdef const Py_ssize_t* part  # (count) the sentences
+    cdef const Py_ssize_t* at  # where the arcs of each of all sentences begin
+    cdef const double* reply  # the new replies, as arcs lie
+    cdef Kept kept
     cdef Draft* drafts
+    cdef Block table
     cdef Py_ssize_t count
     cdef Py_ssize_t room  # drafts that there is memory for
+
+    cdef void forget(self)
+    cdef int reserve(self, Py_ssize_t count) except -1

@@ -111,7 +111,7 @@ cdef bint _multiply(const Draft* draft, double** row, int bits, Block* table) no
     return True
 
 
-cdef bint draft_one(
+cdef bint _draft_one(
     Sentences data, Py_ssize_t i, double** row, Py_ssize_t m, Block* table, Draft* draft
 ) noexcept nogil:
     """Features of the arcs that some of ``m`` replies hold, and the products of the last with all; False: no memory."""
@@ -123,7 +123,7 @@ cdef bint draft_one(
     if not ask(&draft.room, (<size_t> m + 2 * count + 1) * sizeof(double) + <size_t> count * WIDTH * sizeof(int)):
         return False
     at = <size_t> draft.room.at
-    draft.i, draft.count = i, count
+    draft.count = count
     draft.products, draft.place, draft.start = doubles(&at, m), indices(&at, count), indices(&at, count + 1)
     draft.index, draft.start[0] = <int*> at, 0
     for a in range(n * (n + 1)):
@@ -138,19 +138,21 @@ cdef bint draft_one(
     return True
 
 
-cdef const Py_ssize_t* offsets(Sentences data, object offset) except NULL:
-    """Where the arcs of each sentence begin, checked against its size."""
+cdef const Py_ssize_t* offsets(Sentences data, const Py_ssize_t* part, Py_ssize_t count, object offset) except NULL:
+    """Where the arcs of each sentence begin, checked for the sentences ``part``."""
     cdef const Py_ssize_t* at = <const Py_ssize_t*> vector(offset, "offset", INDEX, data.n + 1)
-    cdef Py_ssize_t i
-    cdef bint fits = at[0] == 0
-    for i in range(data.n):
+    cdef Py_ssize_t i, j
+    cdef bint fits = at[0] == 0 and at[data.n] >= 0
+    for j in range(count):
+        i = part[j]
+        fits &= at[i] >= 0 and at[i + 1] <= at[data.n]
         fits &= at[i + 1] - at[i] == data.size[i] * (data.size[i] + 1)
     if not fits:
         raise ValueError("offset must tell where the arcs of each sentence begin")
     return at
 
 
-cdef int take_kept(
+cdef int _take_kept(
     Kept* kept, object arcs, object entropy, object weight, object gram, Sentences data, Py_ssize_t total
 ) except -1:
     """The replies that are kept, checked."""
@@ -165,29 +167,30 @@ cdef int take_kept(
 
 
 cdef class Drafts:
-    """What visits of some sentences need that depends on no weights; memory is kept from one ``part`` to the next."""
+    """What visits of some sentences need that depends on no weights; memory is kept from one part to the next."""
 
-    def __cinit__(self, Sentences data not None, part=None):
-        self.data = data
+    def __cinit__(
+        self, Sentences data not None, part=None, offset=None, reply=None, arcs=None, entropy=None, weight=None, gram=None
+    ):
+        self.data, self.given = data, ()
         if part is not None:
-            self.choose(part)
+            self.prepare(part, offset, reply, arcs, entropy, weight, gram)
 
     def __dealloc__(self):
         cdef Py_ssize_t j
         for j in range(self.room):
             free(self.drafts[j].room.at)
         free(self.drafts)
+        free(self.table.at)
 
     def __reduce__(self):
-        return Drafts, (self.data, self.part)
+        return Drafts, (self.data, *self.given)
 
-    def choose(self, part):
-        """Forget all drafts; the next are those of the sentences ``part``, none of which may occur twice."""
-        cdef Py_ssize_t j, count = extent(part, "part", 0)
+    cdef void forget(self):
+        self.given, self.count = (), 0
+
+    cdef int reserve(self, Py_ssize_t count) except -1:
         cdef Draft* more
-        self.data.listed(part, count)
-        if len(set(part.tolist())) != count:
-            raise ValueError("part must name each sentence once where visits are drafted before")
         if count > self.room:
             more = <Draft*> realloc(self.drafts, <size_t> count * sizeof(Draft))
             if more == NULL:
@@ -195,30 +198,32 @@ cdef class Drafts:
             self.drafts = more
             memset(more + self.room, 0, <size_t> (count - self.room) * sizeof(Draft))
             self.room = count
-        for j in range(count):
-            self.drafts[j].m = 0
-        self.part, self.count = part, count
+        return 0
 
-    def prepare(self, Py_ssize_t first, Py_ssize_t last, offset, reply, arcs, entropy, weight, gram):
-        """Draft the visits ``first`` to ``last`` of the part; the other arguments are those of a visit."""
+    def prepare(self, part, offset, reply, arcs, entropy, weight, gram):
+        """Forget all drafts and make those of a visit to the sentences ``part``, none of which may occur twice.
+
+        ``reply`` holds the new reply to each sentence, and the last four are those that are kept: ``arcs`` (slots, all
+        arcs), ``entropy`` and ``weight`` (sentences, slots) and ``gram`` (sentences, slots, slots), those of positive
+        weight in the first slots. The visit will change them.
+        """
         cdef Sentences data = self.data
-        cdef Py_ssize_t j, m
-        cdef const Py_ssize_t* own = data.listed(self.part, self.count)
-        cdef const Py_ssize_t* at = offsets(data, offset)
-        cdef const double* given = <const double*> vector(reply, "reply", DOUBLE, at[data.n])
+        cdef Py_ssize_t j, m, count = extent(part, "part", 0)
         cdef bint enough = True
-        cdef Block table
-        cdef Kept kept
-        if not 0 <= first <= last <= self.count:
-            raise ValueError(f"first and last must lie in 0..{self.count} in this order; got {first} and {last}")
-        take_kept(&kept, arcs, entropy, weight, gram, data, at[data.n])
-        cdef Scratch room = Scratch((kept.slots + 1) * sizeof(double*))
+        self.forget()
+        self.part = data.listed(part, count)
+        self.at = offsets(data, self.part, count, offset)
+        self.reply = <const double*> vector(reply, "reply", DOUBLE, self.at[data.n])
+        _take_kept(&self.kept, arcs, entropy, weight, gram, data, self.at[data.n])
+        if len(set(part.tolist())) != count:
+            raise ValueError("part must name each sentence once: its visits are drafted before the first")
+        self.reserve(count)
+        cdef Scratch room = Scratch((self.kept.slots + 1) * sizeof(double*))
         cdef double** row = <double**> room.at
-        table.at, table.size = NULL, 0
         with nogil:
-            for j in range(first, last):
-                m = reply_rows(&kept, own[j], at[own[j]], given, row)
-                enough = enough and draft_one(data, own[j], row, m, &table, self.drafts + j)
-            free(table.at)
+            for j in range(count):
+                m = reply_rows(&self.kept, self.part[j], self.at[self.part[j]], self.reply, row)
+                enough = enough and _draft_one(data, self.part[j], row, m, &self.table, self.drafts + j)
         if not enough:
             raise MemoryError()
+        self.given, self.count = (part, offset, reply, arcs, entropy, weight, gram), count

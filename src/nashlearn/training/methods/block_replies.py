@@ -13,6 +13,7 @@ are merged, the two of the least weight into one, which keeps ``q_i``, and with 
 
 from __future__ import annotations
 
+from threading import get_ident
 from typing import NamedTuple
 
 import joblib
@@ -27,8 +28,7 @@ __all__ = ["Replies", "Visits", "no_replies"]
 
 _ROOM = 1 << 24  # numbers that replies may take: 128 MiB
 _MOST = 32  # replies of a sentence
-_DRAFTED = 4  # visits that a thread drafts at a time,
-_TOGETHER = 256  # and that are drafted before the first of them: their features take some megabytes
+_DRAFTED = 8  # visits that a thread drafts at a time
 
 
 class Replies(NamedTuple):
@@ -68,11 +68,15 @@ def no_replies(offset: np.ndarray) -> Replies:
 
 
 class Visits:
-    """Visits to sentences: what depends on no weights is done in threads, before them, in memory that is kept."""
+    """Visits to sentences, one after another; what depends on no weights is done in threads, some visits ahead.
+
+    The thread that asks for visits takes them all: weights that several cores write to go from cache to cache, which
+    costs more than the visits. An object should be kept for a whole training: fresh memory for drafts costs as much.
+    """
 
     def __init__(self, data: Sentences, n_jobs: int | None = 1):
-        self._data, self._jobs = data, joblib.effective_n_jobs(n_jobs)
-        self._drafts = Drafts(data)
+        self._data, self._run = data, threads(joblib.effective_n_jobs(n_jobs))
+        self._idle: list[Drafts] = []  # their memory is kept
 
     def take(
         self,
@@ -85,19 +89,31 @@ class Visits:
         reply_entropy: np.ndarray,
         kept: Replies,
     ) -> float:
-        """Add the replies of the sentences ``part``, one after another, and go to the best mixtures; the gaps' sum.
+        """Add the replies of the sentences ``part``, none of which may occur twice, and go to the best mixtures.
 
-        ``w`` follows, but for a first reply. Cost: four times the features of the arcs in use.
+        Returns the sum of the gaps. ``w`` follows, but for a first reply. Cost: four times the features of the arcs in
+        use.
         """
-        gaps = 0.0
-        for at in range(0, part.size, _TOGETHER):
-            some = part[at : at + _TOGETHER]
-            drafts = self._drafted(some, offset, reply, kept) if self._jobs > 1 else None
-            gaps += visit(self._data, w, some, offset, omega, alpha, reply, reply_entropy, *kept, drafts)
-        return gaps
+        caller, gaps, due, waiting = get_ident(), 0.0, 0, dict[int, Drafts]()
 
-    def _drafted(self, part: np.ndarray, offset: np.ndarray, reply: np.ndarray, kept: Replies) -> Drafts:
-        self._drafts.choose(part)
-        cuts = [(first, min(first + _DRAFTED, part.size)) for first in range(0, part.size, _DRAFTED)]
-        threads(self._jobs)(lambda first, last: self._drafts.prepare(first, last, offset, reply, *kept), cuts)
-        return self._drafts
+        def draft(at: int) -> None:
+            try:
+                drafts = self._idle.pop()
+            except IndexError:
+                drafts = Drafts(self._data)
+            drafts.prepare(part[at * _DRAFTED : (at + 1) * _DRAFTED], offset, reply, *kept)
+            waiting[at] = drafts
+            if get_ident() == caller:
+                take_due()
+
+        def take_due() -> None:
+            nonlocal gaps, due
+            while due in waiting:
+                drafts = waiting.pop(due)
+                gaps += visit(drafts, w, omega, alpha, reply_entropy)
+                self._idle.append(drafts)
+                due += 1
+
+        self._run(draft, ((at,) for at in range(-(-part.size // _DRAFTED))))
+        take_due()
+        return gaps

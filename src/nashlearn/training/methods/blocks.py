@@ -86,6 +86,7 @@ class BlockProblem(GameProblem):
             y if all_known else completed(y, single_root) for y, all_known in zip(heads, whole.tolist(), strict=True)
         ]
         self.first = known_arcs([tree for tree in trees if tree is not None])  # a tree of each, with its known heads
+        self.visits = Visits(design.sentences, n_jobs)
         self.single_root, self._known = single_root, complete and known == 1.0
 
     def opening(self, alpha: float) -> np.ndarray:
@@ -137,7 +138,9 @@ class BlockProblem(GameProblem):
         """Move ``average`` that share of the way to ``w``."""
 
         def move(cut: slice) -> None:
-            average[cut] += share * (w[cut] - average[cut])
+            step = w[cut] - average[cut]
+            step *= share
+            average[cut] += step
 
         self._by_pieces(move)
 
@@ -211,15 +214,15 @@ class Blocks(Method):
         problem, alpha = run.problem, run.alpha
         w = problem.opening(alpha)
         kept, every = no_replies(problem.games.offset), np.arange(len(problem.games))
-        visits, no_entropy = Visits(problem.design.sentences, problem.n_jobs), np.zeros(every.size)
-        visits.take(w, every, problem.games.offset, problem.omega, alpha, problem.first, no_entropy, kept)
+        no_entropy, offset = np.zeros(every.size), problem.games.offset
+        problem.visits.take(w, every, offset, problem.omega, alpha, problem.first, no_entropy, kept)
         return BlockState(w, np.zeros(w.size), kept, run.tol), None  # the first weights that count are all its average
 
     def update(self, run: Run, state: BlockState) -> tuple[BlockState, Offer | None]:
         """A pass over all sentences, and a certificate where the gaps met on the way promise one."""
         problem, progress = run.problem, run.progress
         w, kept = state.w, state.kept
-        visits, offset = Visits(problem.design.sentences, problem.n_jobs), problem.games.offset
+        visits, offset = problem.visits, problem.games.offset
         reply, entropy = np.empty(offset[-1]), np.zeros(len(problem.games))
         seen, reached = 0.0, _reached(run, state)
         inner = float(np.clip(_SHARPER * run.tol * abs(reached), _FINAL, _INNER)) if reached else _INNER
