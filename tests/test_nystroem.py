@@ -104,3 +104,5 @@ def test_what_it_cannot_certify_is_refused():
         kernel_gap(NashOrdinalClassifier(alpha=ALPHA).fit(features.transform(X), y), features, X, y)
     with pytest.raises(ValueError, match="inconsistent"):
         kernel_gap(model, features, X, y[:-1])
+    with pytest.raises(ValueError, match="so far from the origin"):
+        kernel_gap(model, features, X + 1e8, y)

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import entr
 from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from nashlearn.estimators._labels import known_positions
@@ -29,6 +30,7 @@ __all__ = ["KernelGap", "kernel_gap"]
 
 _BLOCK = 2048  # rows and columns of the Gram matrix that are made at a time
 _TRIALS = 20  # of labels
+_ROUNDED = 1e-8  # error of a Gaussian kernel's values up to which they are certified
 _UNIT = float(np.finfo(np.float64).eps)
 
 
@@ -93,6 +95,11 @@ def kernel_gap(model: Any, features: Any, X: Any, y: Any) -> KernelGap:
     True
     """
     _check(model, features, X, y)
+    if _untrue(features, X) > _ROUNDED:
+        raise ValueError(
+            "the rows of X are so far from the origin that scikit-learn's Gaussian kernel has lost their differences: "
+            "take their mean off before the features are made."
+        )
     Z = features.transform(X)
     codes = known_positions(model.classes_, np.asarray(y), "is not among the classes")
     game, unit, alpha, n = model._game, model._unit, model.alpha_, len(codes)
@@ -105,7 +112,7 @@ def kernel_gap(model: Any, features: Any, X: Any, y: Any) -> KernelGap:
     c = (found.q - truth) / n
     of_features = float(np.square(Z.T @ c).sum())
     constant = float(model._bias**2 * np.square(c.sum(axis=0)).sum())
-    exact, wrong = _quadratic(lambda A, B: _values(features, A, B), X, c)
+    exact, wrong = _quadratic(lambda A, B: _values(features, A, B), X, c, _untrue(features, X))
     way, bound = _best_between(game, model._mu, unit, truth, found.q, (exact + wrong + constant) / (2.0 * alpha))
     residual = way**2 * max(exact + wrong - of_features, 0.0) / (2.0 * alpha)
     return KernelGap(objective, bound, relative_gap(objective, bound), residual / objective)
@@ -141,6 +148,14 @@ def _values(features: Any, A: Any, B: Any) -> np.ndarray:
     return pairwise_kernels(A, B, metric=features.kernel, filter_params=True, **own, **(features.kernel_params or {}))
 
 
+def _untrue(features: Any, X: Any) -> float:
+    """How wrong values of the Gaussian kernel may be, whose exponents are differences of squared norms."""
+    if features.kernel != "rbf":
+        return 0.0
+    gamma = 1.0 / X.shape[1] if features.gamma is None else features.gamma
+    return 2.0 * (X.shape[1] + 4) * _UNIT * gamma * float(row_norms(X, squared=True).max())
+
+
 def _squared_norm(weights: np.ndarray, features: Any) -> float:
     """That of the functions in the kernel's space, or of the weights where rounding makes this the larger."""
     C = weights[:, :-1] @ features.normalization_
@@ -149,8 +164,8 @@ def _squared_norm(weights: np.ndarray, features: Any) -> float:
     return float(max(spanned, np.square(weights).sum()))
 
 
-def _quadratic(kernel: Callable[[Any, Any], np.ndarray], X: Any, c: np.ndarray) -> tuple[float, float]:
-    """``<c, K c>``, by blocks on and above the diagonal, and how wrong rounding may have made it."""
+def _quadratic(kernel: Callable[[Any, Any], np.ndarray], X: Any, c: np.ndarray, untrue: float) -> tuple[float, float]:
+    """``<c, K c>``, by blocks on and above the diagonal, and how wrong rounding may have made it and the values."""
     some = np.flatnonzero(c.any(axis=1))
     X, c = X[some], c[some]
     total, sizes = 0.0, np.empty(some.size)
@@ -163,4 +178,4 @@ def _quadratic(kernel: Callable[[Any, Any], np.ndarray], X: Any, c: np.ndarray) 
             columns = slice(j, j + _BLOCK)
             total += 2.0 * float(np.vdot(c[rows], kernel(X[rows], X[columns]) @ c[columns]))
     most = float(np.square(sizes @ np.abs(c)).sum())
-    return total, _UNIT * (some.size + X.shape[1]) * most
+    return total, (_UNIT * (some.size + X.shape[1]) + untrue) * most

@@ -33,10 +33,7 @@ def _chain(device):
 
 
 CASES = {
-    "rows": lambda device: (
-        lambda scores, y=labels(4, 9).to(device): nt.functional.nash_loss(scores, y),
-        draw(9, 4).to(device),
-    ),
+    "rows": _structured(nt.NashLoss(), (9, 4), labels(4, 9)),
     "head, exact": _head(smoothing=0.0),
     "head, tempered": _head(smoothing=0.1),
     "head, each row": _head(smoothing=0.1, reduction="none"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_ke
 import nashlearn.kernels.gram as kernel_rows
 from nashlearn.kernels.dense_rows import Dense
 from nashlearn.solvers.threads import Run, threads
-from nashlearn.training.rounding import EXTRA, UNIT
+from nashlearn.training.rounding import UNIT
 
 if TYPE_CHECKING:
     from nashlearn.training.designs.tiles import Tiles
@@ -25,6 +25,7 @@ __all__ = ["Gram", "Kernel"]
 _NAMED = ("rbf", "poly", "laplacian")
 _INDEFINITE = 1e-8  # an eigenvalue below minus this share of the largest is no rounding
 _PROBE = 500
+_BESIDE = 5  # roundings beside the sums in a value of a kernel
 _HIGH = 256  # rows that are copied together
 _ACROSS = 1024  # columns of rows that one thread adds up at a time
 _PART = 1 << 22  # bytes of rows that one thread multiplies at a time, whatever the number of threads
@@ -36,8 +37,7 @@ _NARROW = 48  # columns up to which a product reads the matrix faster by itself 
 class Kernel:
     """A positive semidefinite kernel by name or callable, with its parameters bound to the training data.
 
-    ``proven`` tells whether it is positive semidefinite by its form, and ``rounding`` by what part of
-    ``sqrt(K(a, a) K(b, b))`` a value ``K(a, b)`` may be wrong, as far as the kernel's form tells.
+    ``proven`` tells whether it is positive semidefinite by its form.
     """
 
     def __init__(self, kernel: Any, gamma: Any, degree: Any, coef0: Any, X: Any):
@@ -57,9 +57,6 @@ class Kernel:
         self.tiled = named and kernel != "laplacian"  # by matrix products, where rows are dense
         width = _width(gamma, X) if named else 1.0
         centre = _centre(X) if named else 0.0
-        exponents = width * _squared_radius(X, centre) if named and kernel == "rbf" else 0.0
-        roundings = {"rbf": min(4.0 * exponents, 1.0 / UNIT), "poly": degree, "laplacian": 1.0}
-        self.rounding = min((X.shape[1] + EXTRA) * UNIT * roundings[kernel], 1.0) if named else 0.0
         forms: dict[str, Callable[..., np.ndarray]] = {
             "rbf": partial(_gaussian, gamma=width, centre=centre),
             "poly": partial(_polynomial, gamma=width, degree=degree, coef0=coef0),
@@ -73,6 +70,22 @@ class Kernel:
 
         form = tiles.Gaussian if self.radial else tiles.Polynomial
         return form(B, run=run, roughly=roughly, **self._pairs.keywords)
+
+    def untrue(self, X: Any, diagonal: np.ndarray) -> np.ndarray:
+        """By how much rounding may have changed values: that of examples i and j by ``e_i + e_j``, as the form tells.
+
+        ``n`` products and sums of size ``t`` in all are wrong by ``n t u`` at most [higham2002]_: exponents, which are
+        differences of squared norms, bases of powers, and distances.
+        """
+        if not self.proven:
+            return np.zeros(X.shape[0])
+        terms, bound = X.shape[1] + _BESIDE, self._pairs.keywords
+        if not self.radial:
+            return 0.5 * bound["degree"] * terms * UNIT * diagonal
+        if not self.tiled:
+            return np.full(X.shape[0], 0.5 * terms * UNIT)
+        exponents = bound["gamma"] * _squared_distances(X, bound["centre"])
+        return np.minimum((3.0 * terms * exponents + _BESIDE) * UNIT, 1.0)
 
     def __call__(self, A: Any, B: Any) -> np.ndarray:
         """Values of the kernel between all rows of ``A`` and all rows of ``B``, as a dense float64 array.
@@ -95,14 +108,10 @@ def _centre(X: Any) -> Any:
     return 0.0 if sp.issparse(X) else X.mean(axis=0, dtype=np.float64)
 
 
-def _squared_radius(X: Any, centre: Any) -> float:
-    """The largest squared distance of a row from the centre."""
-    if sp.issparse(X):
-        return float(X.astype(np.float64).power(2).sum(axis=1).max())
-    return float(_squared_distances(X, centre).max(initial=0.0))
-
-
-def _squared_distances(rows: np.ndarray, centre: Any) -> np.ndarray:
+def _squared_distances(rows: Any, centre: Any) -> np.ndarray:
+    """``|row - centre|^2``; sparse rows have the origin as their centre."""
+    if sp.issparse(rows):
+        return np.asarray(rows.astype(np.float64).power(2).sum(axis=1)).ravel()
     from nashlearn.training.designs.tiles import squared_distances  # linear models do without
 
     return squared_distances(rows, centre)
@@ -174,6 +183,11 @@ class Gram:
         self._round = 0
         self._pairs: Any = None
         self.diagonal = self._diagonal()
+
+    @cached_property
+    def untrue(self) -> np.ndarray:
+        """By how much rounding may have changed values: that of examples i and j by ``e_i + e_j``."""
+        return self.kernel.untrue(self.X, self.diagonal - self.bias)
 
     def _values(self, rows: np.ndarray) -> np.ndarray:
         """Rows that are not kept."""

@@ -243,23 +243,23 @@ class KernelProblem:
             part = support[start : start + gram.capacity]
             gram.push(gram.rows(part), reduced[part], KC, lost)
         KC += lost
-        wrong = 3.0 * UNIT * self._way(support, reduced[support])  # of the products, of a bias, and of the result
-        return KC, wrong + self._untrue(support, reduced[support])
+        return KC, 3.0 * UNIT * self._way(support, reduced[support])  # of the products, of a bias, and of the result
 
     def push(self, chosen: np.ndarray, change: np.ndarray, KC: np.ndarray) -> float:
         """Add rows of the Gram matrix times the changes of their coefficients to ``KC``; how wrong that may be."""
         self.gram.push(self.gram.rows(chosen), change, KC)
-        wrong = UNIT * (chosen.size + 4) * (largest(KC) + self._way(chosen, change))
-        return wrong + self._untrue(chosen, change)
+        return UNIT * (chosen.size + 4) * (largest(KC) + self._way(chosen, change))
 
     def _way(self, chosen: np.ndarray, change: np.ndarray) -> float:
         """A bound of ``sum_j |K_ij| |change_j|`` for all ``i``."""
-        return _bounded(self.gram.diagonal, chosen, change)
+        sizes = np.sqrt(np.maximum(self.gram.diagonal, 0.0))
+        return float((sizes[chosen] @ np.abs(change)).max(initial=0.0) * sizes.max())
 
-    def _untrue(self, chosen: np.ndarray, change: np.ndarray) -> float:
-        """How wrong that sum may be since the kernel's values are."""
-        gram = self.gram
-        return gram.kernel.rounding * _bounded(gram.diagonal - gram.bias, chosen, change)
+    def _untrue(self, C: np.ndarray) -> float:
+        """How wrong functions may be since the kernel's values are: in the mean by shares, and by coefficients."""
+        sizes, e = np.abs(self.span.reduce(C)), self.gram.untrue
+        total, own = float(sizes.sum(axis=0).max()), float((e @ sizes).max())
+        return max(total * float(self.omega @ e) / float(self.omega.sum()), own) + own
 
     def part(self, some: np.ndarray, omega: np.ndarray) -> KernelProblem:
         """The problem of some examples, with shares of their own."""
@@ -301,8 +301,7 @@ class KernelProblem:
 
     def scores_error(self, C: np.ndarray) -> float:
         """How wrong rounding may have made the product behind :meth:`scores`."""
-        everything, reduced = np.arange(self.gram.n), self.span.reduce(C)
-        return UNIT * (self.gram.n + 1) * self._way(everything, reduced) + self._untrue(everything, reduced)
+        return UNIT * (self.gram.n + 1) * self._way(np.arange(self.gram.n), self.span.reduce(C))
 
     def norm(self, C: np.ndarray) -> float:
         """``|w|`` of the function with coefficients ``C``."""
@@ -327,6 +326,7 @@ class KernelProblem:
     ) -> float:
         """How wrong rounding may make the objective at ``C``, or the dual at ``Q``, if functions are by ``wrong``."""
         total, products = magnitudes(np.ascontiguousarray(C), np.ascontiguousarray(scores))
+        untrue = self._untrue(C)
         if self.span.offset:
             most = float(np.abs(self.span.above(C)).sum(axis=0).max())
             wrong += UNIT * (self.gram.n + self.span.k) * self.span.offset * most
@@ -334,8 +334,8 @@ class KernelProblem:
         unit = self.game.unit + smoothing * (1.0 + float(np.log(self.span.k + 1.0)))  # of costs and of entropies
         reach = float(self.omega @ self.span.reach(scores))
         # Coefficients of a dual point are omega / alpha at most; those of other candidates may have any size.
-        norm = 0.5 * self.alpha * (total * wrong + terms * UNIT * products)
-        by_scores = 4.0 * self.span.copies * wrong + norm
+        norm = 0.5 * self.alpha * (total * (wrong + untrue) + terms * UNIT * products)
+        by_scores = self.span.copies * (4.0 * wrong + 2.0 * untrue) + norm  # labels are apart by 2 at most
         if Q is None:
             return rounding(terms, unit, reach) + by_scores
         outside = self.game.labels.outside(Q)
@@ -353,9 +353,3 @@ class KernelProblem:
     def squared_diameters(self) -> np.ndarray:
         """``max |Phi(x_i)'(y - y')|^2`` over two labels, for each example."""
         return self.span.squared_diameters(self.gram.diagonal)
-
-
-def _bounded(diagonal: np.ndarray, chosen: np.ndarray, change: np.ndarray) -> float:
-    """The largest ``sum_j sqrt(K_ii K_jj) |change_j|``, from the diagonal of ``K``."""
-    sizes = np.sqrt(np.maximum(diagonal, 0.0))
-    return float((sizes[chosen] @ np.abs(change)).max(initial=0.0) * sizes.max())

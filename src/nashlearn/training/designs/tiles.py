@@ -74,7 +74,7 @@ class Tiles:
 
 
 class Gaussian(Tiles):
-    """``exp(-gamma |a - b|^2)``, for rows about ``centre``: products of rows far from the origin lose the differences."""
+    """``exp(-gamma |a - b|^2)``; ``centre`` is amid the rows: products of rows far from the origin lose differences."""
 
     def __init__(
         self, B: np.ndarray, gamma: float, centre: Any = 0.0, run: Run | None = None, *, roughly: bool = False
@@ -86,9 +86,11 @@ class Gaussian(Tiles):
         return self.gamma * norm <= _FAR
 
     def _appended(self, A: np.ndarray, left: np.ndarray) -> None:
-        self._enter(A, left[:, :-2])
-        left[:, :-2] *= 2.0 * self.gamma  # of these too, so that predictions find the same values
-        left[:, -2], left[:, -1] = -self.gamma * squared_distances(A, self.centre), -self.gamma
+        rows = left[:, :-2]
+        self._enter(A, rows)
+        norms = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+        rows *= 2.0 * self.gamma
+        left[:, -2], left[:, -1] = -self.gamma * norms, -self.gamma
 
     def _finish(self, made: np.ndarray) -> None:
         if not self.moderate:  # or else rounding makes no exponent positive that would count

@@ -70,8 +70,8 @@ def no_replies(offset: np.ndarray) -> Replies:
 class Visits:
     """Visits to sentences, one after another; what depends on no weights is done in threads, some visits ahead.
 
-    The thread that asks for visits takes them all: weights that several cores write to go from cache to cache, which
-    costs more than the visits. An object should be kept for a whole training: fresh memory for drafts costs as much.
+    The thread that asks for visits takes them all: by whichever thread is free they took longer, perhaps since weights
+    then go from cache to cache. Objects are to be kept for a whole training: fresh memory costs page faults.
     """
 
     def __init__(self, data: Sentences, n_jobs: int | None = 1):
