@@ -65,6 +65,7 @@ cdef class Terms:
         cdef int bits = self.data.bits, shift = max(bits - _BITS, 0)
         cdef Py_ssize_t i, d, h, f, to, part, t = 0, at = 0, count = 0
         cdef size_t place
+        cdef Py_ssize_t* bounds = self.bounds
         cdef Py_ssize_t* start
         cdef int* seen
         for at in range(entries):
@@ -86,26 +87,27 @@ cdef class Terms:
             return False
         self.term = <Term*> self.room.at
         for f in range(start[count]):
-            self.bounds[(seen[f] >> shift) + 1] += 1
+            bounds[(seen[f] >> shift) + 1] += 1
         for part in range(1, _PARTS + 1):
-            self.bounds[part] += self.bounds[part - 1]
+            bounds[part] += bounds[part - 1]
         for t in range(count):
             for f in range(start[t], start[t + 1]):
                 part = seen[f] >> shift
-                to = self.bounds[part]
+                to = bounds[part]
                 self.term[to].index, self.term[to].arc = seen[f], <int> t
-                self.bounds[part] += 1
+                bounds[part] += 1
         for part in range(_PARTS, 0, -1):  # each has moved on to where the next begins
-            self.bounds[part] = self.bounds[part - 1]
-        self.bounds[0] = 0
+            bounds[part] = bounds[part - 1]
+        bounds[0] = 0
         return True
 
     def add(self, w, Py_ssize_t part):
         """Add the terms of the weights of one part."""
         cdef double* weight = <double*> vector_out(w, "w", DOUBLE, (<Py_ssize_t> 1) << self.data.bits)
+        cdef Py_ssize_t* bounds = self.bounds
         cdef Py_ssize_t f
         if not 0 <= part < _PARTS:
             raise ValueError(f"part must lie in 0..{_PARTS - 1}; got {part}")
         with nogil:
-            for f in range(self.bounds[part], self.bounds[part + 1]):
+            for f in range(bounds[part], bounds[part + 1]):
                 weight[self.term[f].index] += self.step[self.term[f].arc]

@@ -66,11 +66,13 @@ cdef class Square(Rows):
 
     cdef void add(self, Py_ssize_t i, Py_ssize_t function, double step) noexcept nogil:
         cdef Py_ssize_t at
+        cdef Py_ssize_t* waiting
         self.columns(&i, &step, 1, function, self.first, self.last)
         if self.last - self.first < self.n:
-            at = function * self.room + self.waiting[function]
+            waiting = self.waiting + function
+            at = function * self.room + waiting[0]
             self.owners[at], self.steps[at] = i, step
-            self.waiting[function] += 1
+            waiting[0] += 1
 
     cdef void columns(
         self, const Py_ssize_t* rows, const double* steps, Py_ssize_t size, Py_ssize_t function, Py_ssize_t start,
