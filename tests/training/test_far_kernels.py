@@ -95,3 +95,19 @@ def test_a_bound_above_the_objective_certifies_nothing():
         ConvergenceWarning, match=r"certifies nothing: its lower bound, 1\.5, lies above the objective, 1"
     ):
         progress.warn_unless(1e-3, lambda: "")
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("value", [0.0, 1e9])
+def test_rows_that_are_all_alike_are_trained_on(value, smoothing):
+    """Their scores at coefficients that sum to 0 are nothing but rounding."""
+    model = fitted(np.full_like(X, value), smoothing=smoothing, kernel="rbf")
+    assert model.dual_gap_ <= 1e-3
+
+
+def test_a_variance_that_overflows_is_refused():
+    with (
+        pytest.raises(ValueError, match="gamma='scale' needs the variance of X, which overflows"),
+        np.errstate(all="ignore"),
+    ):
+        fitted(1e200 * X, kernel="rbf")

@@ -162,7 +162,10 @@ def _variance(X: Any) -> float:
     values, size = X.data if sp.issparse(X) else X, X.shape[0] * X.shape[1]
     mean = float(values.sum(dtype=np.float64)) / size
     absent = size - values.size  # entries that are 0
-    return (float(_squared_distances(np.atleast_2d(values), mean).sum()) + absent * mean**2) / size
+    variance = (float(_squared_distances(np.atleast_2d(values), mean).sum()) + (absent and absent * mean * mean)) / size
+    if not np.isfinite(variance):
+        raise ValueError("gamma='scale' needs the variance of X, which overflows: scale the features.")
+    return variance
 
 
 class Gram:

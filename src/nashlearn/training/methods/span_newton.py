@@ -47,6 +47,7 @@ _SEARCHES = 3  # Newton steps in a span at most,
 _CLOSE = 0.02  # or until one brings less than this part of all
 _ALIKE = 1e-12  # ratio of eigenvalues below which functions are the same
 _SHORTEST = 1e-8
+_LOST = 1e3  # scores, over what rounding may do to them, that are worth to be scaled up
 ROUNDED = 1e-13  # relative change of an objective that may be rounding
 
 Pair = tuple[np.ndarray, np.ndarray]  # coefficients ``a`` and ``A a``
@@ -87,9 +88,12 @@ class Tempered:
         problem = self.problem
         C = problem.omega[:, None] * (self.truth - problem.omega @ self.truth / problem.omega.sum())
         scores = problem.scores(C)
+        size = float(np.abs(scores).max())
+        if not size > _LOST * problem.scores_error(C):  # as of rows that are all alike
+            return self.at(np.zeros_like(C), np.zeros_like(scores))
         half = 0.5 * problem.alpha * float(np.vdot(C, scores))
         ray = problem.ray(scores, half, self.mu)
-        s = (self.mu + problem.game.scale) / max(float(np.abs(scores).max()), 1e-300)
+        s = (self.mu + problem.game.scale) / size
         s = ray.best(s, _LENGTHS)[1]
         return self.at(s * C, s * scores)
 
